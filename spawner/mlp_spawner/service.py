@@ -170,11 +170,11 @@ class ServiceClient:
         except (ServiceRefused, ServiceUnreachable, LookupError, TypeError, ValueError):
             return []  # the page is shown all the same
 
-    async def standing(self, user: str, **told: object) -> None:
+    async def report_identity(self, user: str, **told: object) -> None:
         """Report the user's standing at the login's provider: the fields of `LoginStanding`."""
         await self._call("PUT", f"/users/{quote(user, safe='')}:standing", told)
 
-    async def provider_standing(self, *, away: bool, refuses: str) -> None:
+    async def report_provider(self, *, away: bool, refuses: str) -> None:
         """Report whether the login's provider answers, and its words where it does not accept this hub."""
         await self._once("PUT", "/login:standing", {"away": away, "refuses": refuses[:1000]})
 

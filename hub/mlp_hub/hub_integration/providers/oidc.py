@@ -13,18 +13,18 @@ from mlp_hub.hub_integration.providers import id_token
 from mlp_hub.hub_integration.providers.claims import TEXT_MAX, Claims, text_of
 from mlp_hub.hub_integration.providers.discovery import NOW_S, Discovery, Document, Keys
 from mlp_hub.hub_integration.providers.provider import (
-    Arrival,
     AuthState,
-    Begun,
     LoginEnded,
+    LoginResult,
+    PendingLogin,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
     TokenRefused,
 )
 from mlp_hub.hub_integration.providers.provider_client import (
-    Asker,
     ProviderAnswer,
     ProviderAway,
+    ProviderClient,
     RegisteredClient,
 )
 from mlp_hub.hub_integration.providers.tokens import KeptLogin, asked_anew
@@ -47,34 +47,34 @@ class OidcProvider:
         self._logs_out = settings.login_logout
         self._claims = Claims(settings)
         self._clock = clock
-        self._asker = Asker(self.title)
+        self._asker = ProviderClient(self.title)
         self.discovery = Discovery(self.issuer, self.title, self._asker)
         self.keys = Keys(self.discovery, self.title, self._asker)
 
     # ------------------------------------------------------------- a browser's login
 
-    async def login_url(self, begun: Begun) -> str:
+    async def login_url(self, pending: PendingLogin) -> str:
         """Return where a browser goes to log in, or raise ProviderAway: it would find nobody there."""
         document = await self.discovery.document(within_s=NOW_S)
-        more = {"prompt": "login", "max_age": "0"} if begun.fresh else {}
+        more = {"prompt": "login", "max_age": "0"} if pending.fresh else {}
         return str(
             url_concat(
                 document.url("authorization_endpoint"),
                 {
                     "response_type": "code",
                     "client_id": self._client.name,
-                    "redirect_uri": begun.redirect_uri,
+                    "redirect_uri": pending.redirect_uri,
                     "scope": self._scopes,
-                    "state": begun.state,
-                    "nonce": begun.nonce,
-                    "code_challenge": begun.challenge,
+                    "state": pending.state,
+                    "nonce": pending.nonce,
+                    "code_challenge": pending.challenge,
                     "code_challenge_method": "S256",
                     **more,
                 },
             )
         )
 
-    async def arrived(self, begun: Begun, code: str, said_issuer: str) -> Arrival:
+    async def arrived(self, pending: PendingLogin, code: str, said_issuer: str) -> LoginResult:
         """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
         document = await self.discovery.document()
         if said_issuer != document.issuer and (said_issuer or document.says_issuer):
@@ -86,8 +86,8 @@ class OidcProvider:
             {
                 "grant_type": "authorization_code",
                 "code": code,
-                "redirect_uri": begun.redirect_uri,
-                "code_verifier": begun.verifier,
+                "redirect_uri": pending.redirect_uri,
+                "code_verifier": pending.verifier,
             },
         )
         if answer.refused:
@@ -100,11 +100,11 @@ class OidcProvider:
                     why=_why(answer),
                 )
             )
-        kept, claims = await self._kept(document, answer, nonce=begun.nonce)
+        kept, claims = await self._kept(document, answer, nonce=pending.nonce)
         entered = claims.get("auth_time")
-        if begun.fresh and (entered is None or entered < begun.at - self._skew_s):
+        if pending.fresh and (entered is None or entered < pending.at - self._skew_s):
             raise TokenRefused(msg("{title} did not ask for the password again.", title=self.title))
-        return Arrival(kept.standing, kept.to_state(), None if entered is None else float(entered))
+        return LoginResult(kept.identity, kept.to_state(), None if entered is None else float(entered))
 
     async def logout_url(self, state: AuthState, back: str) -> str:
         """Return the address that logs a browser out there too; empty without such an address."""
@@ -122,7 +122,7 @@ class OidcProvider:
 
     async def refreshed(
         self, auth_state: AuthState
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    ) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask for the person's present standing, and return the data to keep from now on."""
         return await asked_anew(self.issuer, auth_state, self._asked, self.discovery.document)
 
@@ -142,9 +142,9 @@ class OidcProvider:
             return ProviderUnreachable(away.message, away.misconfigured)
         return None
 
-    async def standing_of(
+    async def identity_of(
         self, access_token: str, id_token: str, *, client_id: str
-    ) -> Standing | LoginEnded | ProviderUnreachable:
+    ) -> ProviderIdentity | LoginEnded | ProviderUnreachable:
         """Check tokens that a client of ours was given, as a terminal's, and ask whose they are; or raise TokenRefused."""
         try:
             document = await self.discovery.document()
@@ -160,7 +160,7 @@ class OidcProvider:
             access_token,
             groups_in_token=not self._claims.says_groups(told.object()),
         )
-        return self._now(kept, claims, told.object()).standing
+        return self._now(kept, claims, told.object()).identity
 
     # ------------------------------------------------------------------- its parts
 
@@ -226,18 +226,18 @@ class OidcProvider:
         """Update the stored data with an ID token's claims and the provider's data of the person."""
         if told and told.get("sub") != kept.subject:
             raise TokenRefused(msg("{title} returned another user.", title=self.title))
-        standing = self._claims.standing(
+        identity = self._claims.identity(
             self.issuer, kept.subject, {**claims, **told}, known_as=kept.claimed_name
         )
         if kept.groups_in_token and not self._claims.says_groups(claims):  # nothing new is known of them
-            standing = replace(standing, groups=kept.groups, admin=kept.admin)
+            identity = replace(identity, groups=kept.groups, admin=kept.admin)
         return replace(
             kept,
-            claimed_name=standing.claimed_name,
-            email=standing.email,
-            email_verified=standing.email_verified,
-            groups=standing.groups,
-            admin=standing.admin,
+            claimed_name=identity.claimed_name,
+            email=identity.email,
+            email_verified=identity.email_verified,
+            groups=identity.groups,
+            admin=identity.admin,
         )
 
     async def _checked(self, document: Document, token: object, **how: Any) -> dict[str, Any]:

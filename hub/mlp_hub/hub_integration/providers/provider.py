@@ -18,7 +18,7 @@ See `providers/tokens.py`.
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ProviderIdentity:
     """Identity of a person at the provider, and their groups, right now."""
 
     issuer: str
@@ -62,7 +62,7 @@ class NotStoredError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PendingLogin:
     """A login of a browser that was begun, as only that browser knows it (`states.py`)."""
 
     issuer: str
@@ -89,10 +89,10 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class LoginResult:
     """Somebody who came back from the provider, checked."""
 
-    standing: Standing
+    identity: ProviderIdentity
     auth_state: dict[str, Any]
     entered_at: float | None
     """When the password was entered there; None: it does not say."""
@@ -104,10 +104,10 @@ class Provider(Protocol):
     issuer: str
     title: str
 
-    async def login_url(self, begun: Begun) -> str:
+    async def login_url(self, pending: PendingLogin) -> str:
         """Return where a browser goes to log in, or raise ProviderAway."""
 
-    async def arrived(self, begun: Begun, code: str, said_issuer: str) -> Arrival:
+    async def arrived(self, pending: PendingLogin, code: str, said_issuer: str) -> LoginResult:
         """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
 
     async def logout_url(self, state: AuthState, back: str) -> str:
@@ -115,13 +115,13 @@ class Provider(Protocol):
 
     async def refreshed(
         self, auth_state: AuthState
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    ) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask for the person's present standing, and return the data to keep from now on."""
 
     async def unreachable(self) -> ProviderUnreachable | None:
         """Look whether it is there; return why not. None too where that cannot be asked but about a person."""
 
-    async def standing_of(
+    async def identity_of(
         self, access_token: str, id_token: str, *, client_id: str
-    ) -> Standing | LoginEnded | ProviderUnreachable:
+    ) -> ProviderIdentity | LoginEnded | ProviderUnreachable:
         """Check tokens that a client of ours was given, as a terminal's, and ask whose they are; or raise TokenRefused."""

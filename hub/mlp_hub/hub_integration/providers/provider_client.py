@@ -80,7 +80,7 @@ class RegisteredClient:
         return {"Authorization": f"Basic {b64encode(both.encode()).decode()}"}, {}
 
 
-class Asker:
+class ProviderClient:
     """Client of one provider, which is called `title` in messages to people."""
 
     def __init__(self, title: str) -> None:

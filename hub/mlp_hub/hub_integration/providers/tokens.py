@@ -12,8 +12,8 @@ from typing import Any
 from mlp_hub.hub_integration.providers.provider import (
     AuthState,
     LoginEnded,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
     TokenRefused,
 )
 from mlp_hub.hub_integration.providers.provider_client import ProviderAway
@@ -44,9 +44,9 @@ class KeptLogin:
     """Whether groups are said in ID tokens alone: then only a new one says how they are now."""
 
     @property
-    def standing(self) -> Standing:
+    def identity(self) -> ProviderIdentity:
         """How the person stood when it was written."""
-        return Standing(
+        return ProviderIdentity(
             issuer=self.issuer,
             subject=self.subject,
             claimed_name=self.claimed_name,
@@ -77,7 +77,7 @@ async def asked_anew(
     state: AuthState,
     ask: Callable[[KeptLogin], Awaitable[KeptLogin | LoginEnded]],
     is_there: Callable[[], Awaitable[object]],
-) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
     """Ask a provider how a person stands by the login that is kept of them.
 
     A login with another provider ends once this one is known to be there (`is_there` raises ProviderAway): a mistyped
@@ -95,4 +95,4 @@ async def asked_anew(
         return ProviderUnreachable(away.message, away.misconfigured)
     except TokenRefused:
         return LoginEnded("session")
-    return found if isinstance(found, LoginEnded) else (found.standing, found.to_state())
+    return found if isinstance(found, LoginEnded) else (found.identity, found.to_state())

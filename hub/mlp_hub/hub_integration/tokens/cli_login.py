@@ -172,7 +172,7 @@ class CodeExchange(TokenGiver):
         """Return who said yes, unless they may not log in any more, or have logged out everywhere since."""
         granted = self.codes.take(given("code"), given("verifier"), given("redirect_uri"))
         user = await self.let_in(self.find_user(granted.user))
-        if user.cookie_id != granted.standing:
+        if user.cookie_id != granted.session_mark:
             raise Wrong(SPENT)
         return user, granted.asked.machine, granted.asked.days
 
@@ -184,7 +184,7 @@ class LoginWays(APIHandler):  # type: ignore[misc]
 
     async def get(self) -> None:
         """Return the other way to log in than the browser's."""
-        self.finish(json.dumps({"device": None if self.flow is None else await self.flow.told()}))
+        self.finish(json.dumps({"device": None if self.flow is None else await self.flow.device_endpoints()}))
 
 
 def _text(value: object) -> str:

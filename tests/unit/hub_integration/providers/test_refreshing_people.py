@@ -15,8 +15,8 @@ from mlp_hub.hub_integration.providers.provider import (
     AuthState,
     LoginEnded,
     NotStoredError,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
 )
 from mlp_hub.hub_integration.providers.refresh import (
     AWAY_AFTER,
@@ -71,7 +71,7 @@ class World:
     # the provider: each refresh token holds once
     async def refreshed(
         self, auth_state: AuthState
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    ) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         name = str(auth_state["name"])
         self.asked.append(name)
         await self.gate.wait()
@@ -79,8 +79,8 @@ class World:
             return self.answers[name]
         assert (name, auth_state["use"]) not in self.used, "a refresh token was used twice"
         self.used.add((name, auth_state["use"]))
-        standing = Standing("i", name, name, "", False, tuple(self.groups[name]), admin=False)
-        return standing, {**auth_state, "use": auth_state["use"] + 1}
+        identity = ProviderIdentity("i", name, name, "", False, tuple(self.groups[name]), admin=False)
+        return identity, {**auth_state, "use": auth_state["use"] + 1}
 
     async def unreachable(self) -> ProviderUnreachable | None:
         return AWAY if self.away else None
@@ -93,16 +93,16 @@ class World:
         return self.states.get(name)
 
     async def keep(
-        self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
+        self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
-        assert standing.subject == name
+        assert identity.subject == name
         if self.full:
             self.refused += 1
             raise NotStoredError("the disk is full")
         self.states[name], self.kept[name] = dict(state), list(groups)
         return self.admins.pop(name, None)
 
-    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
+    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> bool | None:
         self.kept[name] = groups
         return self.admins.pop(name, None)
 
@@ -135,7 +135,7 @@ class World:
         return set(self.gone)
 
     # the service
-    async def standing(self, user: str, **told: object) -> None:
+    async def report_identity(self, user: str, **told: object) -> None:
         if not self.service_there:
             raise ServiceUnreachable("away")
         self.told.append((user, told))
@@ -145,7 +145,7 @@ class World:
             raise ServiceUnreachable("away")
         return self.jobs
 
-    async def provider_standing(self, *, away: bool, refuses: str) -> None:
+    async def report_provider(self, *, away: bool, refuses: str) -> None:
         if not self.service_there:
             raise ServiceUnreachable("away")
         self.there.append(not away)
@@ -457,9 +457,9 @@ def test_by_and_by_everybody_is_asked_about_however_many_there_are() -> None:
 
 async def test_the_service_knows_a_user_who_logs_in_before_their_first_page() -> None:
     world = World("ann")
-    standing = Standing("i", "ann", "ann", "", False, ("/ml/red",), admin=False)
+    identity = ProviderIdentity("i", "ann", "ann", "", False, ("/ml/red",), admin=False)
     for world.service_there in (False, True):
-        await world.refresher.welcome("ann", standing)
+        await world.refresher.welcome("ann", identity)
     ((who, told),) = world.told
     assert (who, told["groups"]) == ("ann", ["/ml/red"])
 
@@ -469,8 +469,8 @@ async def test_news_from_the_provider_counts_after_a_request_that_began_earlier(
     world.gate.clear()
     asking = asyncio.create_task(world.refresher.stays("ann"))
     await asyncio.sleep(0)  # it has begun
-    standing = Standing("i", "ann", "ann", "", False, ("/ml/blue",), admin=False)
-    telling = asyncio.create_task(world.refresher.told_of("ann", standing))
+    identity = ProviderIdentity("i", "ann", "ann", "", False, ("/ml/blue",), admin=False)
+    telling = asyncio.create_task(world.refresher.accept_identity("ann", identity))
     await asyncio.sleep(0)
     assert (world.asked, world.kept) == (["ann"], {})
     world.gate.set()
