@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlp_language.message import Eyes, Message, to_data
+from mlp_language.message import Message, Viewer, to_data
 from mlp_language.render import Reader, render
 
 
-class Said:
+class Localized:
     """A sentence, not yet for anybody."""
 
     __slots__ = ("message",)
@@ -31,7 +31,7 @@ class Said:
         return f"{type(self).__name__}({str(self.message)!r})"
 
 
-class Text(Said):
+class Text(Localized):
     """A sentence that is read: on the wire it is text in its reader's language and time zone."""
 
     __slots__ = ()
@@ -40,13 +40,13 @@ class Text(Said):
         return str(self.message)
 
 
-class Detail(Said):
+class Detail(Localized):
     """The same as data: `id` is its English template, `args` what fills it, `plural` its form for an `n` that is not 1."""
 
     __slots__ = ()
 
 
-def writer(reader: Reader, eyes: Eyes) -> Callable[[Any], Any]:
+def writer(reader: Reader, viewer: Viewer) -> Callable[[Any], Any]:
     """Return what turns texts and details of one answer into what goes over the wire for one reader.
 
     Many of an answer are alike: each message is hidden and written once.
@@ -55,11 +55,11 @@ def writer(reader: Reader, eyes: Eyes) -> Callable[[Any], Any]:
     texts: dict[int, str] = {}
 
     def of(value: Any) -> Any:
-        if not isinstance(value, Said):
+        if not isinstance(value, Localized):
             raise TypeError(f"an answer cannot have a {type(value).__name__} in it")
         key = id(value.message)
         if key not in hidden:
-            hidden[key] = eyes.hidden(value.message)
+            hidden[key] = viewer.hidden(value.message)
         if isinstance(value, Detail):
             return to_data(hidden[key])
         if key not in texts:

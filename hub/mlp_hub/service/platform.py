@@ -79,7 +79,7 @@ from mlp_hub.service.tenants.runtimes import RuntimeService
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.service_accounts import ServiceAccounts
 from mlp_hub.service.tenants.users import UserService
-from mlp_hub.service.tenants.visibility import Sights
+from mlp_hub.service.tenants.visibility import VisibilityService
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.errors import StoreUnavailable
@@ -271,7 +271,7 @@ class Platform:
             policy.idle,
             isolation=self._preview_isolation,
         )
-        self.sights = Sights(db)
+        self.visibility = VisibilityService(db)
         self.users = UserService(db, clock, changed=self._default_changed)
         self.service_accounts = ServiceAccounts(db, clock)
         self.ledger = Ledger(
@@ -601,7 +601,7 @@ class Platform:
 
     def _forget_places(self) -> None:
         self.submissions.forget_places()
-        self.sights.forget()
+        self.visibility.forget()
 
     async def _data_ready(self, job: Job) -> None:
         await self.datasets.ready_for(job)  # which is made after who asks

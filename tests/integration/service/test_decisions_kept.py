@@ -124,9 +124,9 @@ async def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Pat
         await rig.until("mine", "finished")
         (whole,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine")
         assert texts(whole.changed) == ["job secret of bob ended"]
-        eyes = await rig.platform.sights.of("ann")
-        (own,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine", eyes)
-        told = answers.encode([own], eyes=eyes).decode()
+        viewer = await rig.platform.visibility.viewer_of("ann")
+        (own,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine", viewer)
+        told = answers.encode([own], viewer=viewer).decode()
         assert "a job of another team ended" in told
         for word in ("secret", "bob", "crimson"):
             assert word not in told

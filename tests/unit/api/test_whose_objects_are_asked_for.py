@@ -21,8 +21,8 @@ from mlp_hub.api.table import all_routes
 
 FOLDER = Path(resources.__file__).parent
 MODULES = sorted(path for path in FOLDER.glob("*.py") if path.name != "__init__.py")
-SUBJECT = {"user", "params", "principal", "eyes", "address"}
-"""Fields of a call that say whose objects are meant, or whose eyes see them."""
+SUBJECT = {"user", "params", "principal", "viewer", "address"}
+"""Fields of a call that say whose objects are meant, or which viewer sees them."""
 FOR_ALL = {Relation.PLATFORM, Relation.PUBLIC}
 """Routes that are about everybody's objects, or nobody's: of these the gatekeeper lets in platform admins alone, or says that they
 hold nobody's data."""

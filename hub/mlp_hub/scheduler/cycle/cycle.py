@@ -36,7 +36,7 @@ from mlp_hub.scheduler.policy import end_of
 from mlp_hub.scheduler.preemption.defragment import make_way
 from mlp_hub.scheduler.preemption.eligibility import Rights
 from mlp_hub.scheduler.preemption.victims import NotYet, RoomMade, ShortOfNodes, make_room, room_comes
-from mlp_hub.scheduler.reasons.verdicts import Hears, reason_to_tell
+from mlp_hub.scheduler.reasons.verdicts import WantsReason, reason_to_tell
 from mlp_hub.scheduler.workloads.pending import Awaits, Entry, JobClass
 
 MOST_TOLD = 64
@@ -92,12 +92,12 @@ class Cycle:
     """The working state of one cycle."""
 
     def __init__(
-        self, state: ClusterState, now: float, *, tells: bool = True, hears: Hears | None = None
+        self, state: ClusterState, now: float, *, tells: bool = True, wants: WantsReason | None = None
     ) -> None:
         self.state = state
         self.now = now
         self.tells = tells  # whether anybody listens to why jobs wait
-        self.hears = hears  # of which of them, by uid and reason; None: of all
+        self.wants = wants  # of which of them, by uid and reason; None: of all
         self.plan = Plan(state, now)
         self.nominees = Nominees(state)
         self.touched: dict[int, JobClass] = {}
@@ -422,4 +422,4 @@ class Cycle:
                     told.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
                 cls.said = reason
         told.update(dict.fromkeys(fresh))
-        self.plan.tell(told, self.hears)
+        self.plan.tell(told, self.wants)

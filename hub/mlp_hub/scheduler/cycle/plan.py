@@ -127,9 +127,9 @@ class Plan:
         self.grounds[made.uid] = replace(self.grounds[made.uid], placed=change.placed, workers=workers)
         return False
 
-    def tell(self, uids: Iterable[str], hears: verdicts.Hears | None = None) -> None:
+    def tell(self, uids: Iterable[str], wants: verdicts.WantsReason | None = None) -> None:
         """Give these jobs the reasons why they wait, or only those that `hears` accepts."""
-        self.decisions += verdicts.waits(self.state, uids, hears)
+        self.decisions += verdicts.waits(self.state, uids, wants)
 
     def _retract(self, uid: str) -> bool:
         """Take back an admission of this very cycle: the job never started."""

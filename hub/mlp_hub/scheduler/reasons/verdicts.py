@@ -33,7 +33,7 @@ MOST_STATES = 64
 for how much is told."""
 
 
-Hears = Callable[[str, Reason], bool]
+WantsReason = Callable[[str, Reason], bool]
 """Function that says whether a job, given its uid, wants to hear that it waits for this reason."""
 
 
@@ -88,7 +88,7 @@ def reason_of(state: ClusterState, entry: Entry) -> Reason | None:
 
 
 def waits(
-    state: ClusterState, uids: Iterable[str], hears: Hears | None = None, now: float | None = None
+    state: ClusterState, uids: Iterable[str], wants: WantsReason | None = None, now: float | None = None
 ) -> Iterator[Wait]:
     """Give waiting jobs of `uids` their reasons, or only those `hears` accepts; equal jobs share a reason.
 
@@ -107,7 +107,7 @@ def waits(
             continue
         cls = entry.cls
         first.setdefault(cls.serial, entry)
-        if hears is not None and not hears(uid, reason_of(state, entry) or Reason.WAITING_FOR_RESOURCES):
+        if wants is not None and not wants(uid, reason_of(state, entry) or Reason.WAITING_FOR_RESOURCES):
             continue
         verdict = made.get(cls.serial)
         if verdict is None:
