@@ -42,7 +42,7 @@ from mlp_hub.service.lifecycle.images_used import ImagesUsed
 from mlp_hub.service.lifecycle.offboarding import Departures
 from mlp_hub.service.lifecycle.reconciler import Reconciler
 from mlp_hub.service.lifecycle.retention import Retention
-from mlp_hub.service.lifecycle.stored import StoredMeans
+from mlp_hub.service.lifecycle.stored import WorkerContext
 from mlp_hub.service.lifecycle.tenant_places import TenantPlaces
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
@@ -287,7 +287,7 @@ class Platform:
             place_s=policy.grace_s + PLACE_S,
         )
         self.storage = StorageLedger(clock, self.drains.nodes, self.disk.free)
-        stored = StoredMeans(self.queue, db, executor, self.lease, self.storage, self._room_changed)
+        stored = WorkerContext(self.queue, db, executor, self.lease, self.storage, self._room_changed)
         self.models = ModelService(
             db,
             executor,

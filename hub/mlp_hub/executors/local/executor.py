@@ -42,7 +42,7 @@ from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.local.node import gpus, local_node
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.local.prepare import Surroundings, sandbox_spec
+from mlp_hub.executors.local.prepare import HostContext, sandbox_spec
 from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
 from mlp_hub.executors.nodes import NodeInfo
@@ -284,7 +284,7 @@ class LocalExecutor(Fenced, MountedLogs):
             shares = self._gpu_shares(spec)
             devices = sorted({device for share in shares for device in share})
             caps = sandbox.capabilities()
-            around = Surroundings(self._python, self._directories, self._binds, caps.outbound)
+            around = HostContext(self._python, self._directories, self._binds, caps.outbound)
             described = sandbox_spec(spec, around, devices, [sorted(share) for share in shares])
             if spec.listens:
                 described = replace(described, listen=f"{run_dir}/{SOCKET}")

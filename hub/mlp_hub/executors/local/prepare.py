@@ -23,8 +23,8 @@ _MPI = ("libmpi.so.12", "libmpi.so.40")  # of MPICH, which the platform has, and
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Surroundings that all attempts of this hub share: the jobs' Python, where files are, further binds (the platform's sockets), the mode."""
+class HostContext:
+    """Part of the host that all attempts of this hub share: the jobs' Python, where files are, further binds (the platform's sockets), the mode."""
 
     python: str
     directories: Directories
@@ -49,7 +49,7 @@ def limits(spec: LaunchSpec) -> Limits:
 
 
 def sandbox_spec(
-    spec: LaunchSpec, around: Surroundings, gpus: Sequence[int], per_rank_gpus: Sequence[Sequence[int]]
+    spec: LaunchSpec, around: HostContext, gpus: Sequence[int], per_rank_gpus: Sequence[Sequence[int]]
 ) -> SandboxSpec:
     """Describe the sandbox of an attempt; raises `CannotStart`."""
     if spec.image is not None or spec.mounts:
@@ -122,7 +122,7 @@ def _data(spec: LaunchSpec, directories: Directories, others: Sequence[Bind]) ->
     return [Bind(str(directories.stored(mount.of)), mount.path) for mount in spec.data]
 
 
-def _own_python(spec: LaunchSpec, around: Surroundings) -> str:
+def _own_python(spec: LaunchSpec, around: HostContext) -> str:
     """Return the interpreter of the job's environment as its ranks see it; raises `CannotStart` where it was made for another one."""
     if spec.environment is None:
         return ""
@@ -141,7 +141,7 @@ def _environment(spec: LaunchSpec, directories: Directories) -> list[Bind]:
     return [Bind(str(directories.stored(spec.environment)), f"{ENVIRONMENTS_AT}/{spec.environment.name}")]
 
 
-def _brings_mpi(spec: LaunchSpec, around: Surroundings) -> bool:
+def _brings_mpi(spec: LaunchSpec, around: HostContext) -> bool:
     """Whether mpi4py is to take the environment's own MPI: a program starts ranks by its mpirun. Ranks of ours need the platform's."""
     if spec.environment is None or spec.runtime.launcher is not None:
         return False

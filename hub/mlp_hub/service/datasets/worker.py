@@ -20,7 +20,7 @@ from mlp_hub.executors.workspace import OpenSource, SourceAsk, Unfinished
 from mlp_hub.service.datasets.copies import SourceCopies
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.stages import DataStages
-from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
 from mlp_hub.store.tx import Tx
@@ -64,13 +64,13 @@ class DatasetWorker(StoredWorker):
 
     def __init__(
         self,
-        means: StoredMeans,
+        context: WorkerContext,
         *,
         clock: Callable[[], float],
         sources: DataSources,
         first_uid: int | None,
     ) -> None:
-        super().__init__(means)
+        super().__init__(context)
         self._clock = clock
         self._times: dict[str, DatasetTimes] = {}
         self._new: dict[str, asyncio.Future[None]] = {}  # whose directory is to be made

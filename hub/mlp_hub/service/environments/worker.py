@@ -28,7 +28,7 @@ from mlp_hub.executors.environments import BuildFailed, EnvironmentMaker
 from mlp_hub.executors.workspace import Space, StoredPlace, Unfinished
 from mlp_hub.loops import ask_loop
 from mlp_hub.service.disk.rules import shortage
-from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.storage.environments import not_here
 from mlp_hub.service.support.told import told
@@ -57,11 +57,11 @@ class EnvironmentWorker(StoredWorker):
     kind = KIND
 
     def __init__(
-        self, means: StoredMeans, *, clock: Callable[[], float], first_uid: int | None, floor: int
+        self, context: WorkerContext, *, clock: Callable[[], float], first_uid: int | None, floor: int
     ) -> None:
-        super().__init__(means)
-        self._maker: EnvironmentMaker | None = means.executor.environments
-        self._lease = means.lease
+        super().__init__(context)
+        self._maker: EnvironmentMaker | None = context.executor.environments
+        self._lease = context.lease
         self._clock, self._first_uid, self._floor = clock, first_uid, floor
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of `_turn`
         self._unwanted: set[str] = set()

@@ -18,7 +18,7 @@ from mlp_hub.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class StoredMeans:
+class WorkerContext:
     """Tools of workers of all kinds; `changed` is called after an action that can have made or taken room."""
 
     queue: WorkQueue
@@ -34,11 +34,11 @@ class StoredWorker:
 
     kind: str
 
-    def __init__(self, means: StoredMeans) -> None:
-        self._queue, self._db, self._workspace = means.queue, means.db, means.executor.workspace
-        self._acts = Acts(means.executor, means.lease)
-        self._storage = means.storage
-        self._changed = means.changed
+    def __init__(self, context: WorkerContext) -> None:
+        self._queue, self._db, self._workspace = context.queue, context.db, context.executor.workspace
+        self._acts = Acts(context.executor, context.lease)
+        self._storage = context.storage
+        self._changed = context.changed
         self._queue.serve(self.kind, self._work)
 
     async def _work(self, uid: str) -> bool:

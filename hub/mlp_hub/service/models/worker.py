@@ -22,7 +22,7 @@ from mlp_hub.domain.stored.model import (
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
-from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.models.source import text_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import told
@@ -43,8 +43,8 @@ class ModelWorker(StoredWorker):
 
     kind = KIND
 
-    def __init__(self, means: StoredMeans) -> None:
-        super().__init__(means)
+    def __init__(self, context: WorkerContext) -> None:
+        super().__init__(context)
         self._unwanted: set[str] = set()  # those that are copied and shall not be any further
 
     async def start(self) -> None:
