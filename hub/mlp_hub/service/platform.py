@@ -12,7 +12,7 @@ from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
-from mlp_hub.service.admission.answers import Answers
+from mlp_hub.service.admission.answers import ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.announcements.service import AnnouncementService
@@ -281,7 +281,7 @@ class Platform:
             changed=self._room_changed,
             asks=self._asks,
             refuses=self.disk.refuses_servers,
-            scheduler=Answers(
+            scheduler=ServerRequests(
                 db, self.admission, clock, grace_s=policy.grace_s, again_s=policy.grace_s + AGAIN_S
             ),
             place_s=policy.grace_s + PLACE_S,

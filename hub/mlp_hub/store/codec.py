@@ -38,7 +38,7 @@ _quota = msgspec.json.Decoder(Quota)
 _runtime = msgspec.json.Decoder(Runtime)
 
 
-class Past(msgspec.Struct, array_like=True, frozen=True):
+class HistoryColumns(msgspec.Struct, array_like=True, frozen=True):
     """Data of a job that its columns lack; older hubs did not write the last one."""
 
     waiting_since: float | None
@@ -49,9 +49,9 @@ class Past(msgspec.Struct, array_like=True, frozen=True):
     stages: StageTimes = NO_TIMES
 
 
-RAN = Past.__struct_fields__.index("ran")
+RAN = HistoryColumns.__struct_fields__.index("ran")
 """Given: index of the seconds that earlier attempts ran in the JSON of `past`."""
-_past_decoder = msgspec.json.Decoder(Past)
+_past_decoder = msgspec.json.Decoder(HistoryColumns)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
 _tenant_hints = get_type_hints(Tenant)
@@ -224,11 +224,11 @@ def ran_before(row: Any) -> float:
     return _past(row).ran
 
 
-def _past(row: Any) -> Past:
+def _past(row: Any) -> HistoryColumns:
     if row.past is not None:
-        past: Past = _past_decoder.decode(row.past)
+        past: HistoryColumns = _past_decoder.decode(row.past)
         return past
-    return Past(*_usual(row.phase, row.queued_at, row.admitted_at))
+    return HistoryColumns(*_usual(row.phase, row.queued_at, row.admitted_at))
 
 
 def ended_of(row: Any) -> EndedJob:

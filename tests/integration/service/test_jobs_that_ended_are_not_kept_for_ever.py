@@ -16,7 +16,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.service.config import DAY_S, KeepPolicy
 from mlp_hub.service.lifecycle import retention
-from mlp_hub.store.records import Kept
+from mlp_hub.store.records import EndedSize
 from platform_rig import FAST, Rig, running_rig
 from waiting import until
 
@@ -314,7 +314,7 @@ async def test_a_job_that_meanwhile_runs_is_left_alone(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await rig.submit("runs", cpu=1, sim=LONG)
         job = await rig.until("runs", "running")
-        due = retention._Due(Kept(job.uid, "ann", 0.0, 1), "a mistake")
+        due = retention._Due(EndedSize(job.uid, "ann", 0.0, 1), "a mistake")
         assert await rig.platform.retention._mark([due]) == []
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
         assert told(rig) == []

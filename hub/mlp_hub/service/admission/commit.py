@@ -15,7 +15,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest, replica_holder
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Wait
-from mlp_hub.service.admission.recheck import Recheck
+from mlp_hub.service.admission.recheck import LedgerCheck
 from mlp_hub.service.lifecycle.job_tokens import JobToken
 from mlp_hub.service.lifecycle.messages import behind, ranks_on
 from mlp_hub.service.lifecycle.next_action import start_of
@@ -159,14 +159,14 @@ class _Storing:
         self.decided = decided
         self.now = decided.now
         self.stored = Stored()
-        self._room: Recheck | None = None
+        self._room: LedgerCheck | None = None
         asked = [d.uid for part in (decided.admits, decided.preempts, decided.resizes) for d in part]
         self.versions = tx.jobs.versions(dict.fromkeys(asked))
 
     @property
-    def room(self) -> Recheck:
+    def room(self) -> LedgerCheck:
         if self._room is None:
-            self._room = Recheck(self.tx, self.decided.nodes, self.now)
+            self._room = LedgerCheck(self.tx, self.decided.nodes, self.now)
         return self._room
 
     def run(self) -> Stored:

@@ -44,7 +44,7 @@ from mlp_hub.service.admission.snapshot import (
     SnapshotMaker,
     read_holders,
 )
-from mlp_hub.service.admission.waits import Waits
+from mlp_hub.service.admission.waits import WaitReasons
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle.job_tokens import JobToken, make_token
 from mlp_hub.service.reasons.decisions import DecisionLog, Explanations
@@ -94,7 +94,7 @@ class Admission:
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._backoff)
         self._queues = Queues()
         self._seen = SeenNodes()
-        self._waits = Waits(board, clock)
+        self._waits = WaitReasons(board, clock)
         self._keys = KeptKeys()
         self._backoff.held = self._is_held
         self.decisions = DecisionLog(board.db)

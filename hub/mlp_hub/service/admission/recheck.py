@@ -12,7 +12,7 @@ from mlp_hub.service.quota.node_shares import Shares, shares_of
 from mlp_hub.store.tx import Tx
 
 
-class Recheck:
+class LedgerCheck:
     """Quotas and nodes as the ledger has them inside the writing transaction; shrinks with each admission.
 
     The core has decided on a snapshot; meanwhile another applier may have been quicker or a quota lowered.

@@ -18,7 +18,7 @@ _OWN = frozenset({Reason.GATED, Reason.SUSPENDED})
 """Reasons of waiting that the job's own user chose."""
 
 
-class Waits:
+class WaitReasons:
     """Says why jobs on the board wait, and remembers what was said, so that only what is new is said again."""
 
     def __init__(self, board: Board, clock: Callable[[], float]) -> None:

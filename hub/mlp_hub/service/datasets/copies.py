@@ -18,7 +18,7 @@ from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.loops import ask_loop
 from mlp_hub.service.datasets.fetch_turns import FetchTurn, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.storage.ledger import StorageLedger
 from mlp_hub.service.support.told import told
@@ -49,12 +49,12 @@ class SourceCopies:
         self,
         db: Database,
         storage: StorageLedger,
-        acts: Acts,
+        acts: FencedEffects,
         sources: DataSources,
         first_uid: int | None,
         changed: Callable[[], None],
     ) -> None:
-        self._db, self._storage, self._acts, self._sources = db, storage, acts, sources
+        self._db, self._storage, self._effects, self._sources = db, storage, acts, sources
         self._first_uid, self._changed = first_uid, changed
         self._stopped: set[str] = set()
         self._failed: dict[str, int] = {}  # how often in a row, of this process alone
@@ -74,7 +74,7 @@ class SourceCopies:
                 return
             try:
                 source, owner = await self._db.read(lambda tx: self.opened(tx, now))
-                await self._acts.fetch(source, place_of(now.item), owner, CopySteps(self, uid, turn))
+                await self._effects.fetch(source, place_of(now.item), owner, CopySteps(self, uid, turn))
             except (CopyStopped, CopyMakesWay):
                 return
             except OutOfReach as away:  # nobody's fault: it waits for that however long it takes

@@ -74,8 +74,8 @@ class DatasetWorker(StoredWorker):
         self._clock = clock
         self._times: dict[str, DatasetTimes] = {}
         self._new: dict[str, asyncio.Future[None]] = {}  # whose directory is to be made
-        self._copies = SourceCopies(self._db, self._storage, self._acts, sources, first_uid, self._changed)
-        self.stages = DataStages(self._db, self._acts, self._copies, self._queue)
+        self._copies = SourceCopies(self._db, self._storage, self._effects, sources, first_uid, self._changed)
+        self.stages = DataStages(self._db, self._effects, self._copies, self._queue)
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
@@ -237,7 +237,7 @@ class DatasetWorker(StoredWorker):
         try:
             owner = await self._db.read(lambda tx: self._copies.owner_of(tx, found))
             with contextlib.suppress(OSError, OutOfReach):  # who uploads to it meets that too, and is told
-                await self._acts.place(place_of(found.item), owner)
+                await self._effects.place(place_of(found.item), owner)
         finally:
             if not done.done():
                 done.set_result(None)

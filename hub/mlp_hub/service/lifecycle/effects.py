@@ -38,7 +38,7 @@ class _HeldSteps:
         self.steps.goes_on()
 
 
-class Acts:
+class FencedEffects:
     """Acts on attempts and on jobs' directories.
 
     All raise `LeaseLost` where another service decides, and `Superseded` where one has begun to act.

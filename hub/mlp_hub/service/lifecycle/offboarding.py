@@ -24,7 +24,7 @@ from mlp_hub.domain.tenants.departure import (
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Executor, Superseded
 from mlp_hub.executors.workspace import Home
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.board import Board, Changes
@@ -78,7 +78,7 @@ class Departures:
         belongings: Iterable[Belongings] = (),
     ) -> None:
         self._queue, self._board, self._clock = queue, board, clock
-        self._acts = Acts(executor, lease)
+        self._effects = FencedEffects(executor, lease)
         self.shut_out: Callable[[str], Awaitable[object]] | None = None
         self.belongings = list(belongings)
         self.running: list[Belongings] = []  # what goes on by itself, and so ends first
@@ -251,7 +251,7 @@ class Departures:
         if left or not all(gone):
             self._queue.add_after((KIND, user), AGAIN_S)
             return False
-        await self._acts.erase(Home(user))
+        await self._effects.erase(Home(user))
 
         def over(tx: Tx) -> None:
             found = _get(tx, user)

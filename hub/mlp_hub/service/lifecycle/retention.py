@@ -22,7 +22,7 @@ from mlp_hub.service.config import MIB, KeepPolicy
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.support.backoff import wait_after
-from mlp_hub.store.records import Kept
+from mlp_hub.store.records import EndedSize
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, Quantity, Span, msg
 
@@ -60,7 +60,7 @@ LONGEST_S = 3600.0
 class _Due:
     """A job that is to go, and why."""
 
-    kept: Kept
+    kept: EndedSize
     why: Message
 
 
@@ -87,7 +87,7 @@ class _Lot:
         """Jobs that are chosen."""
         return list(self._chosen.values())
 
-    def take(self, kept: Kept, why: Message) -> bool:
+    def take(self, kept: EndedSize, why: Message) -> bool:
         """Choose a job, unless there are too many; return whether it is chosen."""
         if kept.job not in self._chosen:
             if not self.room or self._of_user[kept.user] >= MOST_OF_USER:
@@ -210,7 +210,7 @@ class Retention:
                 done.add(user)
         return lot.due, done
 
-    def _surplus(self, tx: Tx, user: str) -> tuple[list[Kept], Message]:
+    def _surplus(self, tx: Tx, user: str) -> tuple[list[EndedSize], Message]:
         """Return the oldest jobs of a user that are too many, a few of them, and why.
 
         The one that ended last is not among them, however large: its user has hardly seen it.
@@ -218,7 +218,7 @@ class Retention:
         most, most_bytes = self._policy.jobs, self._policy.job_bytes
         count, size = tx.ended.total(user)
         why = NOTHING
-        found: list[Kept] = []
+        found: list[EndedSize] = []
         for kept in tx.ended.oldest(user, max(0, min(MOST_OF_USER, count - 1))):
             if most is not None and count > most:
                 why = why or msg("one user has more than {n} ended jobs", n=most)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import StoredPlace
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.leadership import Leadership
 from mlp_hub.service.storage.ledger import StorageLedger
@@ -36,7 +36,7 @@ class StoredWorker:
 
     def __init__(self, context: WorkerContext) -> None:
         self._queue, self._db, self._workspace = context.queue, context.db, context.executor.workspace
-        self._acts = Acts(context.executor, context.lease)
+        self._effects = FencedEffects(context.executor, context.lease)
         self._storage = context.storage
         self._changed = context.changed
         self._queue.serve(self.kind, self._work)
@@ -46,7 +46,7 @@ class StoredWorker:
 
     async def _erase(self, item: StoredItem, forget: Callable[[Tx, str], None]) -> None:
         """Remove its files, then forget it and give back what it held."""
-        await self._acts.erase_stored(place_of(item))
+        await self._effects.erase_stored(place_of(item))
 
         def work(tx: Tx) -> None:
             forget(tx, item.uid)

@@ -79,7 +79,7 @@ class ModelWorker(StoredWorker):
                 raise Unwanted
 
         try:
-            extent, kind = await self._acts.keep(
+            extent, kind = await self._effects.keep(
                 source_place(found.item.user, found.source, found.item.tenant),
                 found.source.path,
                 place_of(found.item),
@@ -103,7 +103,7 @@ class ModelWorker(StoredWorker):
 
     async def _fail(self, found: ModelVersion, message: Message) -> None:
         """Remove what was copied, then say why; a death in between has it copied once more."""
-        await self._acts.erase_stored(place_of(found.item))
+        await self._effects.erase_stored(place_of(found.item))
         await self._move(found, replace(found, phase=P.ERROR, message=message), 0)
 
     async def _move(self, found: ModelVersion, new: ModelVersion, size: int) -> None:
