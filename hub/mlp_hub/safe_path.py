@@ -44,7 +44,7 @@ class Peek(NamedTuple):
     head: bytes = b""
 
 
-class Folder:
+class DirHandle:
     """An open directory. Names are those of its entries: single ones, and no `..`."""
 
     def __init__(self, fd: int) -> None:
@@ -77,7 +77,7 @@ class Folder:
         self.close()
 
     @contextlib.contextmanager
-    def deep_inside(self, names: Sequence[str]) -> Iterator[Folder]:
+    def deep_inside(self, names: Sequence[str]) -> Iterator[DirHandle]:
         """Open a directory some directories further down, none of them a link; OSError where one is missing."""
         with contextlib.ExitStack() as held:
             here = self
@@ -126,11 +126,11 @@ class Folder:
         """Remove an empty directory."""
         os.rmdir(_single(name), dir_fd=self.fd)
 
-    def move(self, name: str, to: Folder, new: str) -> None:
+    def move(self, name: str, to: DirHandle, new: str) -> None:
         """Move an entry, over what has its new name."""
         os.rename(_single(name), _single(new), src_dir_fd=self.fd, dst_dir_fd=to.fd)
 
-    def hard_link(self, name: str, to: Folder, new: str) -> None:
+    def hard_link(self, name: str, to: DirHandle, new: str) -> None:
         """Give a file another name; one that is a link gets it itself. FileExistsError for whatever has that name."""
         os.link(_single(name), _single(new), src_dir_fd=self.fd, dst_dir_fd=to.fd, follow_symlinks=False)
 

@@ -14,7 +14,7 @@ from mlp_hub.executors import rank_commands
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
-from mlp_hub.safe_path import DEEPEST, Folder, PathKind, look
+from mlp_hub.safe_path import DEEPEST, DirHandle, PathKind, look
 from mlp_hub.service.jobs.validation import entry_in
 
 SEEN_AT = "/home/ann"
@@ -193,7 +193,7 @@ def test_a_home_is_seen_where_ranks_see_it_whatever_its_users_name(tmp_path: Pat
 
 
 def test_a_directory_that_becomes_a_link_while_one_is_in_it_leads_nowhere(home: Path, tmp_path: Path) -> None:
-    with Folder.at(home) as top, top.inside("code") as code:
+    with DirHandle.at(home) as top, top.inside("code") as code:
         (home / "code").rename(home / "old")
         (home / "code").symlink_to(tmp_path / "homes" / "bob")
         with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
@@ -209,7 +209,7 @@ def test_a_directory_that_becomes_a_link_while_one_is_in_it_leads_nowhere(home: 
 def test_links_pipes_and_what_is_there_are_neither_read_nor_written(home: Path, tmp_path: Path) -> None:
     secret = tmp_path / "homes" / "bob" / "thesis.txt"
     (home / "link").symlink_to(secret)
-    with Folder.at(home) as top:
+    with DirHandle.at(home) as top:
         for name in ("link", "pipe", "code"):
             with pytest.raises(OSError, match=r"link|symbolic|not a plain file|Is a directory"):
                 top.read(name)

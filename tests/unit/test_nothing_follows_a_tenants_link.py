@@ -10,7 +10,7 @@ import pytest
 
 import mlp_hub
 import mlp_spawner
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 
 # whose paths are all the platform's own, none of them in a home or a job's directory; each with what they are
 OWN_PATHS = {
@@ -89,7 +89,7 @@ OF_PATHS = {
     "lchmod", "lstat", "mkdir", "read_bytes", "read_text", "readlink", "rename", "resolve", "rglob", "rmdir",
     "samefile", "stat", "symlink_to", "touch", "unlink", "write_bytes", "write_text", "expanduser",
 }  # fmt: skip
-BY_FOLDER = {"stat", "rename"}  # also names of methods of Folder and of entries of a directory
+BY_FOLDER = {"stat", "rename"}  # also names of methods of DirHandle and of entries of a directory
 ALLOWED_ONCE = {
     (
         "mlp_hub/executors/shared_volume/fetch/landing.py",
@@ -201,7 +201,7 @@ def test_tenants_directories_are_reached_by_descriptor_only() -> None:
 
 def test_an_entry_of_a_folder_is_named_by_one_name(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    with Folder.at(tmp_path) as folder:
+    with DirHandle.at(tmp_path) as folder:
         for name in ("", ".", "..", "in/..", "/etc", "../etc"):
             for act in (folder.inside, folder.read, folder.stat, folder.remove, folder.remove_folder):
                 with pytest.raises(ValueError, match="no name of an entry"):

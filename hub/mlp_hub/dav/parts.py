@@ -35,7 +35,7 @@ from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import Parts, Tree
 from mlp_hub.dav.upload import attributes_of, digest_in, disk_error, refusal
 from mlp_hub.executors.shared_volume.sizes import ENTRY
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_language.message import msg
 
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")
@@ -156,7 +156,7 @@ class PartUploads:
         tree: Tree,
         path: Parts,
         part: FilePart,
-        folder: Folder,
+        folder: DirHandle,
         file: BinaryIO,
     ) -> tuple[int, int]:
         here = os.fstat(file.fileno()).st_size
@@ -195,7 +195,7 @@ class PartUploads:
             )
         return here
 
-    def _place(self, tree: Tree, path: Parts, part: FilePart, folder: Folder, file: BinaryIO) -> int:
+    def _place(self, tree: Tree, path: Parts, part: FilePart, folder: DirHandle, file: BinaryIO) -> int:
         name = part.name(path)
         if self._hashes.take(file, part.total).digest() != part.digest:
             folder.remove(name)
@@ -215,7 +215,7 @@ class PartUploads:
             self._service.give(tree.access.uid, 0, 0, old)
         return 204 if was_there else 201
 
-    def _tidy(self, folder: Folder) -> int:
+    def _tidy(self, folder: DirHandle) -> int:
         """Remove what nobody wrote to for long, which is charged until the dataset is looked at the next time; return how many stay."""
         stay = 0
         before = time.time() - KEPT_S
@@ -243,7 +243,7 @@ def _check_more(begun: int) -> None:
         )
 
 
-def _is_here(folder: Folder, name: str) -> bool:
+def _is_here(folder: DirHandle, name: str) -> bool:
     try:
         folder.stat(name)
     except FileNotFoundError:
@@ -252,7 +252,7 @@ def _is_here(folder: Folder, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(folder: Folder, name: str) -> Iterator[BinaryIO]:
+def _alone(folder: DirHandle, name: str) -> Iterator[BinaryIO]:
     """Open a file that one request at a time writes to."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder.fd), "r+b", buffering=0) as file:

@@ -8,7 +8,7 @@ From these files `inspect` returns the state, after a restart of the hub too.
 from mlp_hub.domain.resources import QUIET, thread_variables
 from mlp_hub.domain.stored.storage import KERNELS
 from mlp_hub.domain.text import one_line
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
 from mlp_hub.sandbox.control import inspect, kill, launch, limit, ran_out, remove, signal, stop, sweep
 from mlp_hub.sandbox.environment import environment_binds
@@ -39,7 +39,7 @@ __all__ = [
     "SHELVES",
     "Bind",
     "Capabilities",
-    "Folder",
+    "DirHandle",
     "Limits",
     "Link",
     "Missing",

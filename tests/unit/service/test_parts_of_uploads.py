@@ -16,7 +16,7 @@ from wsgidav.dav_error import DAVError
 from mlp_hub.dav import parts
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.executors.shared_volume.sizes import ENTRY
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 
 BODY = bytes(100)
 
@@ -44,8 +44,8 @@ class Files:
         self.access = SimpleNamespace(uid="d", language="en")
 
     @contextmanager
-    def arriving(self) -> Iterator[Folder]:
-        with Folder.at(self._path) as folder:
+    def arriving(self) -> Iterator[DirHandle]:
+        with DirHandle.at(self._path) as folder:
             yield folder
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.text import one_line, readable
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 
 _MOST = 64 << 10
 """Safety: bytes of one record: its tail of error output is bounded, and it is its user's to write."""
@@ -88,7 +88,7 @@ def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
     """Return the records that these ranks of an attempt have left in a run's directory."""
     found: dict[int, RankRecord] = {}
     try:
-        with Folder.at(workspace) as outer, outer.inside("log") as log:
+        with DirHandle.at(workspace) as outer, outer.inside("log") as log:
             for rank in range(ranks):
                 record = _read(log, f"{attempt}.{rank}.json")
                 if record is not None and record.state == "running":
@@ -100,7 +100,7 @@ def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
     return found
 
 
-def _told(log: Folder, name: str, most: int) -> dict[str, Any] | None:
+def _told(log: DirHandle, name: str, most: int) -> dict[str, Any] | None:
     try:
         with log.read(name) as file:
             told = json.loads(file.read(most))
@@ -120,7 +120,7 @@ def _with_use(record: RankRecord, told: dict[str, Any] | None) -> RankRecord:
     return replace(record, use=said, first_line_at=_number(told.get("first_line_at")))
 
 
-def _read(log: Folder, name: str) -> RankRecord | None:
+def _read(log: DirHandle, name: str) -> RankRecord | None:
     told = _told(log, name, _MOST)
     if told is None:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_hub.safe_path import Folder, shown_time
+from mlp_hub.safe_path import DirHandle, shown_time
 
 MOST_FILES = 2000
 """Safety: entries of the checkpoint directory that are looked at; programs write what they like there."""
@@ -16,14 +16,14 @@ there."""
 def newest_checkpoint(workspace: Path) -> float | None:
     """Return when the newest file below the job's `ckpt` was written; None where there is none. Follows no links."""
     try:
-        with Folder.at(workspace) as top:
+        with DirHandle.at(workspace) as top:
             newest, _ = _newest("ckpt", top, DEEP, MOST_FILES)
     except OSError:
         return None
     return newest
 
 
-def _newest(name: str, above: Folder, deep: int, left: int) -> tuple[float | None, int]:
+def _newest(name: str, above: DirHandle, deep: int, left: int) -> tuple[float | None, int]:
     newest: float | None = None
     try:
         with above.inside(name) as directory, directory.entries() as entries:

@@ -20,7 +20,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.shared_volume.erase import remove_directory
 from mlp_hub.executors.shared_volume.files import clip, kind_of, open_file, opened, parts_of, refusal
 from mlp_hub.executors.workspace import EntryKind, Extent
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_language.message import msg
 
 MOST_FILES = 100_000
@@ -77,20 +77,20 @@ def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], No
     os.makedirs(shelf.parent, 0o711, exist_ok=True)  # noqa: PTH103 - all above it is the platform's
     # what is kept is read by its owner's notebooks, and the directory above lets in nobody else
     with (
-        Folder.at(shelf.parent) as shelves,
+        DirHandle.at(shelf.parent) as shelves,
         shelves.inside(shelf.name, make=0o700) as mine,
         mine.inside(target.name, make=0o755) as kept,
     ):
         os.fchmod(kept.fd, 0o755)
     copier = _Copier(most, goes_on)
-    with Folder.at(target) as there:
+    with DirHandle.at(target) as there:
         for folder, name in _sources(top, path):
             if name is None:
                 copier.directory(folder, there, path, 1)
             else:
                 copier.file(folder, there, name, path)
         os.fsync(there.fd)
-    with Folder.at(target.parent) as above:
+    with DirHandle.at(target.parent) as above:
         os.fsync(above.fd)
     return _not_empty(copier.count, path)
 
@@ -101,7 +101,7 @@ def _not_empty(count: _Count, path: str) -> Extent:
     return count.extent
 
 
-def _sources(top: Path, path: str) -> Iterator[tuple[Folder, str | None]]:
+def _sources(top: Path, path: str) -> Iterator[tuple[DirHandle, str | None]]:
     """Yield the directory at a path, or the one that a file lies in with the file's name."""
     parts = parts_of(path)
     with opened(top, parts[:-1], path) as above:
@@ -134,7 +134,7 @@ def _kind(entry_mode: int, path: str) -> EntryKind:
     return kind
 
 
-def _names(folder: Folder, path: str, count: _Count, depth: int) -> list[str]:
+def _names(folder: DirHandle, path: str, count: _Count, depth: int) -> list[str]:
     if depth > DEEPEST:
         raise Refused(
             Reason.INVALID, msg("{path} is more than {n} directories deep", path=clip(path), n=DEEPEST)
@@ -147,7 +147,7 @@ def _names(folder: Folder, path: str, count: _Count, depth: int) -> list[str]:
     return sorted(names)
 
 
-def _add_up(folder: Folder, path: str, count: _Count, depth: int) -> None:
+def _add_up(folder: DirHandle, path: str, count: _Count, depth: int) -> None:
     for name in _names(folder, path, count, depth):
         below = f"{path}/{name}"
         try:
@@ -170,7 +170,7 @@ class _Copier:
         self._goes_on = goes_on
         self.count = _Count()
 
-    def directory(self, folder: Folder, to: Folder, path: str, depth: int) -> None:
+    def directory(self, folder: DirHandle, to: DirHandle, path: str, depth: int) -> None:
         for name in _names(folder, path, self.count, depth):
             below = f"{path}/{name}"
             try:
@@ -185,7 +185,7 @@ class _Copier:
                 self.directory(inner, there, below, depth + 1)
                 os.fsync(there.fd)
 
-    def file(self, folder: Folder, to: Folder, name: str, path: str) -> None:
+    def file(self, folder: DirHandle, to: DirHandle, name: str, path: str) -> None:
         self._goes_on()
         try:
             source = folder.read(name)

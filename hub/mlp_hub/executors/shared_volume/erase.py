@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mlp_hub.executors.workspace import Unfinished
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 
 MOST_NAMES = 10_000
 """Safety: names of a directory in memory at a time: a program can make millions."""
@@ -27,14 +27,14 @@ def remove_directory(path: Path, goes_on: Callable[[], None] = lambda: None) -> 
     be removed.
     """
     try:
-        above = Folder.at(path.parent)
+        above = DirHandle.at(path.parent)
     except FileNotFoundError:
         return
     with above:
         remove_directory_in(above, path.name, goes_on)
 
 
-def remove_directory_in(above: Folder, name: str, goes_on: Callable[[], None] = lambda: None) -> None:
+def remove_directory_in(above: DirHandle, name: str, goes_on: Callable[[], None] = lambda: None) -> None:
     """Remove what lies in an open directory in the same way."""
     try:
         found = above.stat(name)
@@ -66,7 +66,7 @@ def turn_of(most: int, goes_on: Callable[[], None]) -> Callable[[], None]:
     return step
 
 
-def _empty_all(top: Folder, goes_on: Callable[[], None]) -> None:
+def _empty_all(top: DirHandle, goes_on: Callable[[], None]) -> None:
     # no program can have guessed it, so nothing has such a name already
     fresh = secrets.token_hex(16)
     moved = 0
@@ -83,7 +83,7 @@ def _empty_all(top: Folder, goes_on: Callable[[], None]) -> None:
             top.remove_folder(name)
 
 
-def _clear(directory: Folder, goes_on: Callable[[], None]) -> list[str]:
+def _clear(directory: DirHandle, goes_on: Callable[[], None]) -> list[str]:
     """Remove files and other entries that are not directories; return the names of the directories.
 
     Where there are very many, only some are returned.
@@ -101,7 +101,7 @@ def _clear(directory: Folder, goes_on: Callable[[], None]) -> list[str]:
     return below
 
 
-def _open_up(name: str, directory: Folder) -> None:
+def _open_up(name: str, directory: DirHandle) -> None:
     """Give the owner all rights on a directory, where rights concern us at all: root needs none."""
     if os.geteuid() != 0:
         directory.open_up(name)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.workspace import WORKSPACE, DirectoryEntry, DirectoryPage, EntryKind
-from mlp_hub.safe_path import DEEPEST, Folder, shown_time
+from mlp_hub.safe_path import DEEPEST, DirHandle, shown_time
 from mlp_language.message import Message, msg
 
 MOST_ENTRIES = 200_000
@@ -93,10 +93,10 @@ def clip(path: str) -> str:
 
 
 @contextlib.contextmanager
-def opened(top: Path, parts: list[str], path: str) -> Iterator[Folder]:
+def opened(top: Path, parts: list[str], path: str) -> Iterator[DirHandle]:
     """Open the directory below these names, one after another; refuse links and other entries."""
     try:
-        folder = Folder.at(top)
+        folder = DirHandle.at(top)
     except OSError as error:
         raise refusal(error, path) from None
     try:
@@ -134,7 +134,7 @@ def _names(found: Iterator[os.DirEntry[str]], after: str, path: str) -> Iterator
             yield entry.name
 
 
-def _look(folder: Folder, name: str) -> DirectoryEntry | None:
+def _look(folder: DirHandle, name: str) -> DirectoryEntry | None:
     try:
         found = folder.stat(name)
     except OSError:
@@ -167,7 +167,7 @@ def open_file(top: Path, path: str) -> MountedFile:
             raise _why_not(folder, name, error, path) from None
 
 
-def _why_not(folder: Folder, name: str, error: OSError, path: str) -> Refused:
+def _why_not(folder: DirHandle, name: str, error: OSError, path: str) -> Refused:
     """Return the reason why a name could not be opened, from the entry that it is."""
     try:
         kind = kind_of(folder.stat(name).st_mode)

@@ -21,7 +21,7 @@ from mlp_hub.executors.shared_volume.fence import Acting
 from mlp_hub.executors.tenant_files import Crossing, MovedWrongError, TreeRoom
 from mlp_hub.isolation import RootEntry, lacking
 from mlp_hub.isolation.roots import MARK
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_language.message import Message, msg
 
 MOVED = 2
@@ -177,7 +177,7 @@ class MountedTenantFiles:
 
     def _wrong_content(self, tenant: str, root: Path) -> Message | None:
         try:
-            with Folder.at(root) as folder, folder.entries() as entries:
+            with DirHandle.at(root) as folder, folder.entries() as entries:
                 names = {entry.name for entry in entries} - {"lost+found"}
         except FileNotFoundError:
             return None
@@ -187,8 +187,8 @@ class MountedTenantFiles:
             return msg("it is not empty; name an empty directory, or one that can be made")
         return None if os.access(root, os.W_OK | os.X_OK) else msg("the hub may not write there")
 
-    def _tree(self, tenant: str, kept: Isolation) -> Folder:
-        return Folder.at(self._roots.ready(tenant, kept))
+    def _tree(self, tenant: str, kept: Isolation) -> DirHandle:
+        return DirHandle.at(self._roots.ready(tenant, kept))
 
     def _room(self, way: Crossing, what: Sequence[Belonging]) -> TreeRoom:
         self._roots.prepare(way.tenant, way.new)
@@ -205,7 +205,7 @@ class MountedTenantFiles:
         self,
         way: Crossing,
         what: Sequence[Belonging],
-        work: Callable[[Folder, Folder, moving.Pass], None],
+        work: Callable[[DirHandle, DirHandle, moving.Pass], None],
         goes_on: Callable[[], None],
         did: Callable[[int], None],
         *,
@@ -256,7 +256,7 @@ def _overlap(one: Path, other: Path) -> bool:
 def _wrong_way(root: Path) -> Message | None:
     """Say what is wrong with the directories on the way to a root: links, and those that others may exchange."""
     with contextlib.ExitStack() as held:
-        here = held.enter_context(Folder.at("/"))
+        here = held.enter_context(DirHandle.at("/"))
         for name in root.parts[1:]:
             found = os.fstat(here.fd)
             if found.st_uid not in (0, os.geteuid()) or (
@@ -279,7 +279,7 @@ def _wrong_way(root: Path) -> Message | None:
     return None
 
 
-def _there(tree: Folder, names: Sequence[str]) -> bool:
+def _there(tree: DirHandle, names: Sequence[str]) -> bool:
     try:
         with tree.deep_inside(names):
             return True
@@ -287,7 +287,7 @@ def _there(tree: Folder, names: Sequence[str]) -> bool:
         return False
 
 
-def _shelf(source: Folder, target: Folder, names: Sequence[str]) -> None:
+def _shelf(source: DirHandle, target: DirHandle, names: Sequence[str]) -> None:
     """Make the directories above something as they are in the other tree; the platform's, so nobody puts a link there."""
     here, there = source, target
     with contextlib.ExitStack() as held:

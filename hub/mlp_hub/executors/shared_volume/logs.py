@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_hub.executors.base import LogChunk, LogLine
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox.shim.logs import KEPT, LONGEST, SEGMENT
 from mlp_hub.sandbox.shim.screen import STATE
 from mlp_hub.sandbox.shim.segments import all_segments, lines_between, segments
@@ -30,9 +30,9 @@ there."""
 
 
 @contextlib.contextmanager
-def _directory(workspace: str) -> Iterator[Folder | None]:
+def _directory(workspace: str) -> Iterator[DirHandle | None]:
     try:
-        with Folder.at(workspace) as outer:
+        with DirHandle.at(workspace) as outer:
             found = outer.inside("log")
     except OSError:
         yield None  # there is no log yet
@@ -57,7 +57,7 @@ def read_log(
 
 
 def _read_on(  # noqa: PLR0917 - the arguments of `read_log`
-    directory: Folder,
+    directory: DirHandle,
     found: Sequence[tuple[int, str]],
     rank: int,
     since: int,
@@ -93,7 +93,7 @@ def missing(size: int, lines: int | None) -> str:
 
 
 def _gap(
-    directory: Folder, found: Sequence[tuple[int, str]], number: int, since: int
+    directory: DirHandle, found: Sequence[tuple[int, str]], number: int, since: int
 ) -> tuple[int, int | None]:
     """Return how much was discarded between a cursor and a segment: bytes, and lines where all of them were between the first and it."""
     base, name = found[number]
@@ -101,14 +101,14 @@ def _gap(
     return base - since, lines_between(name) if at_the_first else None
 
 
-def _size(directory: Folder, name: str) -> int:
+def _size(directory: DirHandle, name: str) -> int:
     try:
         return directory.stat(name).st_size
     except OSError:
         return 0
 
 
-def _discarded(directory: Folder, rank: int, before: int) -> tuple[int, int | None]:
+def _discarded(directory: DirHandle, rank: int, before: int) -> tuple[int, int | None]:
     """Return how much of a log was discarded before a cursor."""
     found = segments(directory.fd, rank)
     if len(found) < 2 or found[1][0] > before:
@@ -116,7 +116,7 @@ def _discarded(directory: Folder, rank: int, before: int) -> tuple[int, int | No
     return _gap(directory, found, 1, _size(directory, found[0][1]))
 
 
-def _read(directory: Folder, name: str, offset: int, size: int) -> bytes:
+def _read(directory: DirHandle, name: str, offset: int, size: int) -> bytes:
     try:
         with directory.read(name) as file:
             data = os.pread(file.fileno(), size, offset)

@@ -12,13 +12,13 @@ import sys
 import msgspec
 
 from mlp_hub.executors.shared_volume.model_formats import models_in, recognise
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 
 
 def main() -> int:
     """Look, and say it."""
     gc.disable()  # it would go through all that a header says, again and again
-    with Folder(int(sys.argv[2])) as top:
+    with DirHandle(int(sys.argv[2])) as top:
         found = [("", recognise(top))] if sys.argv[1] == "one" else models_in(top)
     said = [
         {

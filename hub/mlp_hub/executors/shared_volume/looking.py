@@ -19,7 +19,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.shared_volume.model_names import KNOWN_FORMATS
 from mlp_hub.pools import FairPool, FairTurns
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_language.message import msg
 
 TOGETHER = 2
@@ -112,7 +112,7 @@ class ModelLooks:
 
 
 def _open(held: ExitStack, where: Callable[[], AbstractContextManager[Path]]) -> int:
-    return held.enter_context(Folder.at(held.enter_context(where()))).fd
+    return held.enter_context(DirHandle.at(held.enter_context(where()))).fd
 
 
 def _uid_of(top: int) -> int | None:

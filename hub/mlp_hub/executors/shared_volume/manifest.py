@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mlp_hub.executors.shared_volume.sizes import DEEPEST
 from mlp_hub.executors.workspace import Contents
-from mlp_hub.safe_path import DIGEST_ATTRIBUTE, Folder
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE, DirHandle
 
 MOST_FILES = 100_000
 """Safety: files of one manifest; of more nothing is told: a few seconds of a thread, and their lines in memory."""
@@ -30,7 +30,7 @@ def manifest_of(top: Path) -> Contents | None:
     while left:
         way = left.pop()
         try:
-            with Folder.at(top) as root, root.deep_inside(way) as folder:
+            with DirHandle.at(top) as root, root.deep_inside(way) as folder:
                 for name, found in _entries(folder):
                     if len(lines) + len(left) >= MOST_FILES or len(way) >= DEEPEST:
                         return None
@@ -54,7 +54,7 @@ def manifest_of(top: Path) -> Contents | None:
     return Contents(len(lines), size, checked, whole.hexdigest())
 
 
-def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:
+def _entries(folder: DirHandle) -> Iterator[tuple[str, os.stat_result]]:
     with folder.entries() as entries:
         names = [entry.name for entry in entries]
     for name in names:
@@ -62,7 +62,7 @@ def _entries(folder: Folder) -> Iterator[tuple[str, os.stat_result]]:
             yield name, folder.stat(name)
 
 
-def _checksum(folder: Folder, name: str, found: os.stat_result) -> str:
+def _checksum(folder: DirHandle, name: str, found: os.stat_result) -> str:
     """Return a file's SHA-256 as it was stored with it; empty where none was, or it was written to since."""
     try:
         with folder.read(name) as file:

@@ -18,7 +18,7 @@ from itertools import islice
 
 from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.shared_volume.model_names import PREFERRED
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 
 MOST_NAMES = 1000
 """Safety: files of a model's directory that are looked at."""
@@ -49,7 +49,7 @@ _DTYPES = {
 _FLAVOR = re.compile(r"^ {2}([A-Za-z_][\w.-]{0,60}):\s*(\{\})?\s*$")
 
 
-def recognise(top: Folder) -> ModelFormat:
+def recognise(top: DirHandle) -> ModelFormat:
     """Return the format of the files below a directory; blocks.
 
     Its name is empty if they are not a known model. Then it names directories further down that have
@@ -62,7 +62,7 @@ def recognise(top: Folder) -> ModelFormat:
     return replace(told, below=tuple(way for way, _ in islice(_below(top), SHOWN)))
 
 
-def models_in(top: Folder) -> list[tuple[str, ModelFormat]]:
+def models_in(top: DirHandle) -> list[tuple[str, ModelFormat]]:
     """Return the models that lie below a directory, each with its path, as it would be registered; blocks.
 
     Of the directory itself these are files, of those below each as a whole.
@@ -75,7 +75,7 @@ def models_in(top: Folder) -> list[tuple[str, ModelFormat]]:
     return [*islice(_below(top), MOST_FOUND), *files][:MOST_FOUND]
 
 
-def _below(top: Folder) -> Iterator[tuple[str, ModelFormat]]:
+def _below(top: DirHandle) -> Iterator[tuple[str, ModelFormat]]:
     """Go through the directories below, the nearest first, to those that are models."""
     ways: list[tuple[str, ...]] = [()]
     looked = 0
@@ -103,7 +103,7 @@ def _is_text(name: str) -> bool:
     return name.isprintable()
 
 
-def _told(top: Folder, most: int = MOST_NAMES) -> ModelFormat:
+def _told(top: DirHandle, most: int = MOST_NAMES) -> ModelFormat:
     with top.entries() as entries:
         found = list(islice(entries, MOST_NAMES))
         files = sorted(e.name for e in found if e.is_file(follow_symlinks=False))
@@ -124,7 +124,7 @@ def _told(top: Folder, most: int = MOST_NAMES) -> ModelFormat:
     )
 
 
-def _mlflow(top: Folder, names: list[str]) -> ModelFormat | None:
+def _mlflow(top: DirHandle, names: list[str]) -> ModelFormat | None:
     if "MLmodel" not in names:
         return None
     try:
@@ -151,7 +151,7 @@ def flavors_of(text: str) -> list[str]:
     return found[:20]
 
 
-def _saved_model(top: Folder, names: list[str]) -> ModelFormat | None:
+def _saved_model(top: DirHandle, names: list[str]) -> ModelFormat | None:
     if "saved_model.pb" not in names:
         return None
     try:
@@ -167,7 +167,7 @@ def _ending(name: str) -> str:
     return name.rpartition(".")[2].lower()
 
 
-def _file(top: Folder, name: str) -> ModelFormat | None:
+def _file(top: DirHandle, name: str) -> ModelFormat | None:
     look = BY_ENDING.get(_ending(name))
     if look is None:
         return None

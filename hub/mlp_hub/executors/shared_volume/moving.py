@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from mlp_hub.executors.shared_volume.erase import remove_directory_in
 from mlp_hub.executors.tenant_files import MovedWrongError
-from mlp_hub.safe_path import DEEPEST, Folder
+from mlp_hub.safe_path import DEEPEST, DirHandle
 from mlp_language.message import msg
 
 CHUNK = 1 << 20
@@ -47,7 +47,7 @@ def size_of(found: os.stat_result) -> int:
     return min(found.st_size, found.st_blocks * 512) if stat.S_ISREG(found.st_mode) else 0
 
 
-def added_up(top: Folder, goes_on: Callable[[], None]) -> int:
+def added_up(top: DirHandle, goes_on: Callable[[], None]) -> int:
     """Return the bytes of all files below a directory."""
     total = 0
     for _, found in _below(top, (), goes_on):
@@ -55,7 +55,9 @@ def added_up(top: Folder, goes_on: Callable[[], None]) -> int:
     return total
 
 
-def _below(folder: Folder, at: Names, goes_on: Callable[[], None]) -> Iterator[tuple[Names, os.stat_result]]:
+def _below(
+    folder: DirHandle, at: Names, goes_on: Callable[[], None]
+) -> Iterator[tuple[Names, os.stat_result]]:
     for name, found in _entries(folder, at, goes_on):
         if stat.S_ISDIR(found.st_mode):
             with _opened(folder, name, found) as inner:
@@ -64,16 +66,16 @@ def _below(folder: Folder, at: Names, goes_on: Callable[[], None]) -> Iterator[t
             yield (*at, name), found
 
 
-def copy(source: Folder, target: Folder, going: Pass) -> None:
+def copy(source: DirHandle, target: DirHandle, going: Pass) -> None:
     """Make `target` equal to `source`; existing whole files stay."""
     _Copy(target, going).directory(source, target, ())
 
 
 class _Copy:
-    def __init__(self, top: Folder, going: Pass) -> None:
+    def __init__(self, top: DirHandle, going: Pass) -> None:
         self._top, self._going = top, going
 
-    def directory(self, source: Folder, target: Folder, at: Names) -> None:
+    def directory(self, source: DirHandle, target: DirHandle, at: Names) -> None:
         found = os.fstat(source.fd)
         names = set()
         for name, entry in _entries(source, at, self._going.goes_on):
@@ -90,7 +92,7 @@ class _Copy:
             remove_directory_in(target, name)
         _dress(source.fd, target.fd, found)
 
-    def _entry(self, source: Folder, target: Folder, at: Names, found: os.stat_result) -> None:
+    def _entry(self, source: DirHandle, target: DirHandle, at: Names, found: os.stat_result) -> None:
         name, size = at[-1], size_of(found)
         there = _stat(target, name)
         first = self._going.links.get((found.st_dev, found.st_ino)) if found.st_nlink > 1 else None
@@ -105,7 +107,7 @@ class _Copy:
             self._going.links[found.st_dev, found.st_ino] = at
         self._going.did(size)
 
-    def _link(self, target: Folder, first: Names, name: str, there: os.stat_result | None) -> None:
+    def _link(self, target: DirHandle, first: Names, name: str, there: os.stat_result | None) -> None:
         with self._top.deep_inside(first[:-1]) as above:
             if there is not None and os.path.samestat(there, above.stat(first[-1])):
                 return
@@ -113,7 +115,7 @@ class _Copy:
                 remove_directory_in(target, name)
             above.hard_link(first[-1], target, name)
 
-    def _make(self, source: Folder, target: Folder, at: Names, found: os.stat_result) -> None:
+    def _make(self, source: DirHandle, target: DirHandle, at: Names, found: os.stat_result) -> None:
         name, mode = at[-1], stat.S_IMODE(found.st_mode)
         if stat.S_ISLNK(found.st_mode):
             target.link(name, source.target(name))
@@ -145,12 +147,12 @@ class _Copy:
             self._going.did(len(data))
 
 
-def compare(source: Folder, target: Folder, going: Pass) -> None:
+def compare(source: DirHandle, target: DirHandle, going: Pass) -> None:
     """Raise `MovedWrongError` unless both are the same, to the last byte."""
     _compare(source, target, (), going)
 
 
-def _compare(source: Folder, target: Folder, at: Names, going: Pass) -> None:
+def _compare(source: DirHandle, target: DirHandle, at: Names, going: Pass) -> None:
     names = set()
     for name, found in _entries(source, at, going.goes_on):
         if stat.S_ISSOCK(found.st_mode):
@@ -172,7 +174,7 @@ def _compare(source: Folder, target: Folder, at: Names, going: Pass) -> None:
         raise _other(at)
 
 
-def _compare_contents(source: Folder, target: Folder, at: Names, size: int, going: Pass) -> None:
+def _compare_contents(source: DirHandle, target: DirHandle, at: Names, size: int, going: Pass) -> None:
     with source.read(at[-1]) as mine, target.read(at[-1]) as copied:
         for begin, end in _data(mine.fileno(), size):
             for offset in range(begin, end, CHUNK):
@@ -188,7 +190,7 @@ def _other(at: Names) -> MovedWrongError:
 
 
 def _is_whole(
-    source: Folder, target: Folder, name: str, found: os.stat_result, there: os.stat_result | None
+    source: DirHandle, target: DirHandle, name: str, found: os.stat_result, there: os.stat_result | None
 ) -> bool:
     if there is None or _worn(found) != _worn(there):
         return False
@@ -216,7 +218,9 @@ def _dress(source: int, target: int, found: os.stat_result) -> None:
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
-def _entries(folder: Folder, at: Names, goes_on: Callable[[], None]) -> Iterator[tuple[str, os.stat_result]]:
+def _entries(
+    folder: DirHandle, at: Names, goes_on: Callable[[], None]
+) -> Iterator[tuple[str, os.stat_result]]:
     if len(at) > DEEPEST:
         raise MovedWrongError(
             msg("{path} is more than {n} directories deep; move it further up", path=_shown(at), n=DEEPEST)
@@ -226,19 +230,19 @@ def _entries(folder: Folder, at: Names, goes_on: Callable[[], None]) -> Iterator
         yield name, folder.stat(name)
 
 
-def _names(folder: Folder) -> set[str]:
+def _names(folder: DirHandle) -> set[str]:
     with folder.entries() as entries:
         return {entry.name for entry in entries}
 
 
-def _opened(folder: Folder, name: str, found: os.stat_result) -> Folder:
+def _opened(folder: DirHandle, name: str, found: os.stat_result) -> DirHandle:
     """Open a directory, also one that its owner closed to himself where we are no more than that."""
     if os.geteuid() != 0 and stat.S_IMODE(found.st_mode) & 0o500 != 0o500:
         folder.open_up(name)
     return folder.inside(name)
 
 
-def _clear_for(target: Folder, name: str, wanted: os.stat_result) -> None:
+def _clear_for(target: DirHandle, name: str, wanted: os.stat_result) -> None:
     """Remove what has the name of a directory and is none."""
     there = _stat(target, name)
     if there is not None and stat.S_IFMT(there.st_mode) != stat.S_IFMT(wanted.st_mode):
@@ -247,7 +251,7 @@ def _clear_for(target: Folder, name: str, wanted: os.stat_result) -> None:
         target.open_up(name)
 
 
-def _stat(folder: Folder, name: str) -> os.stat_result | None:
+def _stat(folder: DirHandle, name: str) -> os.stat_result | None:
     try:
         return folder.stat(name)
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from mlp_hub.executors.base import Code, LaunchSpec
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox import ensure_home, ensure_stored
 
 OWN = ("ckpt", "metrics")  # the program's to write
@@ -36,7 +36,7 @@ def _make_directories(spec: LaunchSpec, directories: Directories, *, root: bool,
     for mount in spec.data:
         ensure_stored(directories.roots.path(mount.of.tenant), *directories.below(mount.of))
     own = (*OWN, "log") if ranks_log else OWN
-    with Folder.at(job) as workspace:
+    with DirHandle.at(job) as workspace:
         if root and spec.uid is not None:
             workspace.give(0, spec.uid, 0o1770)
         for name in (*OWN, *GIVEN):
@@ -55,11 +55,11 @@ def model_directory(spec: LaunchSpec, directories: Directories) -> Path:
 def show_model(spec: LaunchSpec, directories: Directories, *, root: bool) -> None:
     """Let the ranks of an attempt enter the directory of its model, which they can read and nothing else."""
     if root and spec.uid is not None:
-        with Folder.at(model_directory(spec, directories)) as model:
+        with DirHandle.at(model_directory(spec, directories)) as model:
             model.give(0, spec.uid, 0o750)
 
 
-def _write_code(directory: Folder, code: str) -> None:
+def _write_code(directory: DirHandle, code: str) -> None:
     new = "main.py.new"
     with contextlib.suppress(FileNotFoundError):
         directory.remove(new)

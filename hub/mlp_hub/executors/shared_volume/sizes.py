@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Size, Space
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 from mlp_language.message import Message, msg
 
 ENTRY = 4096
@@ -116,15 +116,15 @@ def _extent_of(top: Path) -> tuple[int, int]:
     return total, entries_seen
 
 
-def _at(top: Path, way: list[str]) -> Folder:
-    folder = Folder.at(top)
+def _at(top: Path, way: list[str]) -> DirHandle:
+    folder = DirHandle.at(top)
     for name in way:
         with folder:
             folder = folder.inside(name)
     return folder
 
 
-def _entries(folder: Folder) -> Iterator[tuple[int, str]]:
+def _entries(folder: DirHandle) -> Iterator[tuple[int, str]]:
     """Yield what each entry of a directory takes, with its name where it is a directory too."""
     with folder.entries() as entries:
         for entry in entries:

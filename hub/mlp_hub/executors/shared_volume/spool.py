@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlp_hub.domain.jobs.points import SpooledPoint, values_of
 from mlp_hub.executors.workspace import SpoolLot
-from mlp_hub.safe_path import Folder
+from mlp_hub.safe_path import DirHandle
 
 MOST_FILES = 20_000
 """Safety: spool files of one job that are read: its program writes there what it likes."""
@@ -127,9 +127,9 @@ def _lines(file: BufferedReader, room: ByteAllowance) -> Iterator[bytes]:
         whole = ended  # the rest of a line that was too long is passed over
 
 
-def _metrics(workspace: Path) -> Folder | None:
+def _metrics(workspace: Path) -> DirHandle | None:
     try:
-        with Folder.at(workspace) as top:
+        with DirHandle.at(workspace) as top:
             return top.inside("metrics")
     except OSError:
         return None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.shared_volume.fetch.listing import DEEPEST, Parts, SourceObject
-from mlp_hub.safe_path import DIGEST_ATTRIBUTE, Folder
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE, DirHandle
 from mlp_hub.sandbox import open_arriving, open_shelf
 from mlp_language.message import msg
 
@@ -46,7 +46,7 @@ def opened(root: Path, user: str, name: str, owner: int | None) -> Iterator[tupl
         yield top.fd, parts.fd
 
 
-def _hand_over(parts: Folder, owner: int) -> None:
+def _hand_over(parts: DirHandle, owner: int) -> None:
     """Give its files to the fetching user: root or another user fetched them before."""
     with parts.entries() as entries:
         for name in [entry.name for entry in entries]:
@@ -61,7 +61,7 @@ class Landing:
     """
 
     def __init__(self, top: int, parts: int) -> None:
-        self._top, self._parts = Folder(top), Folder(parts)
+        self._top, self._parts = DirHandle(top), DirHandle(parts)
 
     def has(self, one: SourceObject) -> bool:
         """Tell whether an object is there, and was not written to since."""
@@ -126,7 +126,7 @@ class Landing:
         if ctypes.CDLL(None, use_errno=True).syncfs(self._top.fd):
             raise OSError(ctypes.get_errno(), "the disk does not take what is written")
 
-    def _forget(self, folder: Folder, at: Parts, keep: set[Parts], *, empty: bool = False) -> int:
+    def _forget(self, folder: DirHandle, at: Parts, keep: set[Parts], *, empty: bool = False) -> int:
         gone = 0
         with folder.entries() as entries:
             found = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
@@ -150,7 +150,7 @@ class Landing:
         return gone
 
     @contextlib.contextmanager
-    def _folder(self, parts: Parts, *, make: bool = False) -> Iterator[Folder]:
+    def _folder(self, parts: Parts, *, make: bool = False) -> Iterator[DirHandle]:
         with contextlib.ExitStack() as held:
             here = self._top
             for part in parts:
