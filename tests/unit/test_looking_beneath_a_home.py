@@ -13,15 +13,15 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
-from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.safe_path import DEEPEST, DirHandle, PathKind, look
 from mlp_hub.service.jobs.validation import entry_in
 
 SEEN_AT = "/home/ann"
 
 
-def workspace_of(home: Path) -> MountedWorkspace:
-    return MountedWorkspace(Directories(home.parent, home.parent), Fence())
+def workspace_of(home: Path) -> SharedVolumeWorkspace:
+    return SharedVolumeWorkspace(Directories(home.parent, home.parent), Fence())
 
 
 @pytest.fixture

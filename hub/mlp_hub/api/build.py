@@ -62,7 +62,7 @@ def make_service(
     platform.former_members_servers.end = hub.stop_server
     platform.disk.end_server = hub.stop_server
     platform.drains.end_server = hub.stop_server
-    platform.departures.shut_out = hub.deauthorize
+    platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
     platform.on_lost.append(close_all)
     sessions = Sessions(platform.db, clock, cookie)

@@ -39,7 +39,7 @@ from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.jobs.stream import Watcher
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.images_used import ImagesUsed
-from mlp_hub.service.lifecycle.offboarding import Departures
+from mlp_hub.service.lifecycle.offboarding import Offboarding
 from mlp_hub.service.lifecycle.reconciler import Reconciler
 from mlp_hub.service.lifecycle.retention import Retention
 from mlp_hub.service.lifecycle.stored import WorkerContext
@@ -64,8 +64,8 @@ from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
 from mlp_hub.service.state.frames import Frame
 from mlp_hub.service.state.leadership import Leadership, LeaseLost, since_boot
 from mlp_hub.service.storage.ledger import StorageLedger
-from mlp_hub.service.storage_accounting.files import FileCharges
-from mlp_hub.service.storage_migration.worker import RelocationWorker
+from mlp_hub.service.storage_accounting.files import FileAccounting
+from mlp_hub.service.storage_migration.worker import StorageMigrationWorker
 from mlp_hub.service.support.wall_clock import WallClockWatch
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
@@ -182,11 +182,11 @@ class Platform:
         )
         self.feasibility = Feasibility(self.admission.capacity, self.drains.nodes)
         self.forecasts = Forecasts(self.board, self.admission, self.feasibility, clock)
-        self._charges = FileCharges(
+        self._file_accounting = FileAccounting(
             self.queue, self.board, executor, clock, changed=self._room_changed, wanted=policy.charge_files
         )
-        self.metrics.points.listeners.append(self._charges.points_changed)
-        self.metrics.deleted.append(self._charges.points_changed)
+        self.metrics.points.listeners.append(self._file_accounting.points_changed)
+        self.metrics.deleted.append(self._file_accounting.points_changed)
         self.disk = Disk(
             db,
             executor,
@@ -195,7 +195,7 @@ class Platform:
             jobs=lambda: list(self.board.holding.values()),
             hold=self.admission.hold,
             stop=self.reconciler.end,
-            measured=self._charges.note,
+            measured=self._file_accounting.note,
         )
         self.runtimes = RuntimeService(
             self.board, clock, review=policy.runtime_review, images=executor.images
@@ -210,7 +210,7 @@ class Platform:
             policy,
             self._networks,
             self.disk.check_home,
-            self._charges.full,
+            self._file_accounting.full,
             self.runtimes.of_tenant,
         )
         self.jobs = JobService(
@@ -220,7 +220,7 @@ class Platform:
             self.metrics,
             executor,
             clock,
-            self._charges.full,
+            self._file_accounting.full,
             policy.scheduling,
         )
         self.runs = RunService(self.board, self.jobs, clock)
@@ -235,7 +235,7 @@ class Platform:
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = BookingService(db, clock, self.drains.nodes, changed=self._room_changed)
         self.former_members_servers = FormerMembersServers(db, clock)
-        self.relocations = RelocationWorker(
+        self.storage_migration = StorageMigrationWorker(
             self.queue,
             self.board,
             executor,
@@ -257,8 +257,8 @@ class Platform:
             job_network=policy.job_network,
             groups=groups,
             files=executor.workspace.tenants,
-            relocate=self.relocations.look_at,
-            moved=self.relocations.done,
+            relocate=self.storage_migration.look_at,
+            moved=self.storage_migration.done,
         )
         self.quota_requests = QuotaRequests(db, self.tenants, clock)
         self.member_caps = MemberCaps(db, self.tenants, clock)
@@ -326,8 +326,8 @@ class Platform:
             silent_s=policy.upload_silent_s,
             changed=self._room_changed,
         )
-        self.departures = Departures(
-            self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
+        self.offboarding = Offboarding(
+            self.queue, self.board, executor, self.lease, clock, owned_data=(self.models, self.datasets)
         )
         self._app_worker = AppWorker(self.queue, self.board, self.submissions, executor, self.lease, clock)
         self.apps = AppService(
@@ -340,7 +340,7 @@ class Platform:
             clock,
             policy.notices.pages,
         )
-        self.departures.running += [self.apps, self.notices]
+        self.offboarding.running += [self.apps, self.notices]
         self.app_usage = KeptUsage(db, self._app_worker.busy)
         self.sweeps = SweepService(
             self.board,
@@ -348,7 +348,7 @@ class Platform:
             SweepWorker(self.queue, self.board, self.submissions, self.metrics, clock),
             clock,
         )
-        self.departures.running.append(self.sweeps)
+        self.offboarding.running.append(self.sweeps)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, self.drains.nodes, clock)
         self.audit = AuditLog(db)
@@ -459,9 +459,9 @@ class Platform:
         self.queue.start()
         if self._external_jobs is not None:
             await self._external_jobs.start()
-        await self.relocations.start()
+        await self.storage_migration.start()
         await self.notices.start()
-        await self._charges.start()
+        await self._file_accounting.start()
         await self.reconciler.start()
         await self.environments.start()
         await self.models.start()
@@ -469,7 +469,7 @@ class Platform:
         await self.apps.start()
         await self.sweeps.start()
         self._places.look_soon()
-        await self.departures.start()
+        await self.offboarding.start()
         self._images.begin()
         await self.admission.start()
         await self.retention.start()
@@ -565,10 +565,10 @@ class Platform:
 
     async def _preview_isolation(self, before: Tenant, after: Tenant) -> Message | None:
         await self.tenants.check_isolation(after)
-        return await self.relocations.preview(before, after)
+        return await self.storage_migration.preview(before, after)
 
     async def _asks(self, tenant: str) -> None:
-        await self.relocations.refuses(tenant)
+        await self.storage_migration.refuses(tenant)
         await self.idle.asks(tenant)
 
     def _room_changed(self) -> None:
@@ -580,7 +580,7 @@ class Platform:
     def _tenants_changed(self) -> None:
         self._room_changed()
         self._places.look_soon()
-        self._charges.places_changed()
+        self._file_accounting.places_changed()
 
     def _nodes_changed(self) -> None:
         self.admission.look()
@@ -597,7 +597,7 @@ class Platform:
 
     def _default_changed(self) -> None:
         self._forget_places()
-        self._charges.places_changed()
+        self._file_accounting.places_changed()
 
     def _forget_places(self) -> None:
         self.submissions.forget_places()
@@ -624,10 +624,10 @@ class Platform:
                 await self.bookings.sweep()
                 await self.idle.sweep()
                 await self.datasets.sweep()
-                await self.relocations.sweep()
+                await self.storage_migration.sweep()
                 await self.notices.sweep()
-                await self._charges.sweep()
-                await self._charges.full.warn()
+                await self._file_accounting.sweep()
+                await self._file_accounting.full.warn()
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
                 await self.drains.sweep()

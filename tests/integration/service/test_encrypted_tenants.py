@@ -227,10 +227,10 @@ async def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path)
             await rig.until("next", "finished")
             with rig.roots.using(TENANT):
                 assert rig.workspace("ann", "next", tenant=TENANT).is_dir()
-            rig.platform.relocations._idle_s = 0.0
+            rig.platform.storage_migration._idle_s = 0.0
 
             async def closed() -> bool:
-                await rig.platform.relocations.sweep()
+                await rig.platform.storage_migration.sweep()
                 return not await rig.executor.workspace.tenants.mounted()  # type: ignore[union-attr]
 
             await until(closed, what="what nobody uses to be closed")
@@ -251,8 +251,8 @@ async def test_while_a_job_runs_its_tenant_stays_open(tmp_path: Path) -> None:
             await over(rig, "done")
             await rig.submit("long", "ann", tenant=TENANT, sim={"DURATION": 600})
             await rig.until("long", "running")
-            rig.platform.relocations._idle_s = 0.0
-            await rig.platform.relocations.sweep()
+            rig.platform.storage_migration._idle_s = 0.0
+            await rig.platform.storage_migration.sweep()
             assert await rig.executor.workspace.tenants.mounted() == [TENANT]  # type: ignore[union-attr]
 
 

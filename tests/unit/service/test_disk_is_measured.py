@@ -16,7 +16,7 @@ from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.shared_volume.sizes import ENTRY, measure
-from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.turns import Steps, Turn, Turns
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.disk import meter as disk_meter
@@ -130,7 +130,7 @@ def test_a_home_without_end_keeps_no_other_from_being_measured(
         "measure",
         lambda path: endless(path) if path.name.startswith("huge") else measure(path),
     )
-    workspace = MountedWorkspace(Directories(tmp_path, tmp_path), Fence())
+    workspace = SharedVolumeWorkspace(Directories(tmp_path, tmp_path), Fence())
     monkeypatch.setattr(disk_turns, "LOOK_S", 0.005)
     monkeypatch.setattr(disk_meter, "LEAST_S", 0.0)
     meter = DiskMeter()

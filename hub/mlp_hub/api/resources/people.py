@@ -145,7 +145,7 @@ async def _each(
 
 async def _cleared(call: Call, one: PersonLine) -> None:
     """Take away what a former owner of the name left; as with one that is approved, whenever this is killed."""
-    await call.platform.departures.come_back(one.name)
+    await call.platform.offboarding.come_back(one.name)
     standing = (await call.platform.users.among([one.name]))[one.name]
     if not standing.known and standing.placed:  # of a namesake who was never let in
         await call.platform.tenants.forget_user(one.name, actor=call.principal.name)

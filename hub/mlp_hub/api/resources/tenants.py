@@ -63,7 +63,7 @@ async def delete(call: Call) -> Tenant:
 
 async def rotate_key(call: Call) -> Tenant:
     """Wrap the key that encrypts a tenant's files with another key; the files are not encrypted again."""
-    await call.platform.relocations.rotate(call.params["tenant"], call.principal.name)
+    await call.platform.storage_migration.rotate(call.params["tenant"], call.principal.name)
     return await call.platform.tenants.get(call.params["tenant"])
 
 

@@ -54,8 +54,8 @@ from mlp_hub.executors.kubernetes.sync_loop import Tending
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
-from mlp_hub.executors.shared_volume.reading import MountedLogs
-from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.workspace import Home
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ForbiddenError, InvalidObjectError
@@ -75,7 +75,7 @@ LATEST_AGAIN_S = 60.0
 """Tuning: the same for one that found none again and again, each time after twice as long."""
 
 
-class KubernetesExecutor(MountedLogs):
+class KubernetesExecutor(SharedVolumeLogs):
     """Executor of a cluster; see `Executor` for the promises of its methods, `ClusterFence` for epochs.
 
     `nodes` is the view of the cluster's nodes, and `on_nodes` reports its changes. `device` is the
@@ -110,7 +110,7 @@ class KubernetesExecutor(MountedLogs):
         self._nodes, self._on_nodes = nodes, on_nodes
         self._placed = PlacedNodes(nodes, device)
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
-        self.workspace = MountedWorkspace(at.directories, self._fence)
+        self.workspace = SharedVolumeWorkspace(at.directories, self._fence)
         self._tending = Tending(self._advance)
         self._put_off: set[str] = set()
         self._again: asyncio.TimerHandle | None = None

@@ -49,10 +49,10 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence, Fenced
-from mlp_hub.executors.shared_volume.isolation_levels import MountedTenantFiles
+from mlp_hub.executors.shared_volume.isolation_levels import SharedVolumeTenantFiles
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
-from mlp_hub.executors.shared_volume.reading import MountedLogs
-from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
 from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable
@@ -98,7 +98,7 @@ def _ending(end: SandboxExit | None) -> AskedToEnd | None:
     return AskedToEnd(end.asked_at, end.killed)
 
 
-class LocalExecutor(Fenced, MountedLogs):
+class LocalExecutor(Fenced, SharedVolumeLogs):
     """Executor of one machine; see `Executor` for the promises of its methods.
 
     `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the
@@ -135,9 +135,9 @@ class LocalExecutor(Fenced, MountedLogs):
         self._binds = tuple(binds)
         self._servers_root = servers_root
         self._fence = Fence(self._root)
-        MountedLogs.__init__(self, directories)
-        self.workspace = MountedWorkspace(
-            directories, self._fence, tenants=MountedTenantFiles(directories, self._fence, platform)
+        SharedVolumeLogs.__init__(self, directories)
+        self.workspace = SharedVolumeWorkspace(
+            directories, self._fence, tenants=SharedVolumeTenantFiles(directories, self._fence, platform)
         )
         builds = Path(self._root).with_name("environments")
         self.environments = LocalEnvironments(builds, directories, self._fence, self._python, index)

@@ -29,7 +29,7 @@ SHOWN = 60
 """Safety: characters of a path that an answer repeats."""
 
 
-class MountedFile:
+class SharedVolumeFile:
     """An open file, read at offsets in `threads`."""
 
     def __init__(self, fd: int) -> None:
@@ -154,7 +154,7 @@ def kind_of(mode: int) -> EntryKind:
     return EntryKind.LINK if stat.S_ISLNK(mode) else EntryKind.OTHER
 
 
-def open_file(top: Path, path: str) -> MountedFile:
+def open_file(top: Path, path: str) -> SharedVolumeFile:
     """Open a plain file; blocks, for a moment."""
     *way, name = parts_of(path) or [""]
     if not name:
@@ -162,7 +162,7 @@ def open_file(top: Path, path: str) -> MountedFile:
     with opened(top, way, path) as folder:
         try:
             with folder.read(name) as file:
-                return MountedFile(os.dup(file.fileno()))
+                return SharedVolumeFile(os.dup(file.fileno()))
         except OSError as error:
             raise _why_not(folder, name, error, path) from None
 

@@ -32,7 +32,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class MountedTenantFiles:
+class SharedVolumeTenantFiles:
     """Trees below `directories`; `platform` are paths that no tenant's root may lie in or above."""
 
     def __init__(self, directories: Directories, fence: Acting, platform: Sequence[Path] = ()) -> None:

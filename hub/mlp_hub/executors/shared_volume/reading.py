@@ -18,7 +18,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class MountedLogs:
+class SharedVolumeLogs:
     """Executor whose logs lie below these directories."""
 
     def __init__(self, directories: Directories) -> None:

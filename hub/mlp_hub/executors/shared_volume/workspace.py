@@ -18,7 +18,7 @@ from mlp_hub.executors.shared_volume.checkpoints import newest_checkpoint
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.erase import remove_directory, turn_of
 from mlp_hub.executors.shared_volume.fence import Acting
-from mlp_hub.executors.shared_volume.files import MountedFile, list_directory, open_file
+from mlp_hub.executors.shared_volume.files import SharedVolumeFile, list_directory, open_file
 from mlp_hub.executors.shared_volume.looking import ModelLooks
 from mlp_hub.executors.shared_volume.manifest import manifest_of
 from mlp_hub.executors.shared_volume.sizes import charge_of, measure, measured, space_of
@@ -64,7 +64,7 @@ CHARGED = 4
 """Tuning: directories that are measured to the end at a time: a huge one delays fewer others, for the disk that jobs write to as well."""
 
 
-class MountedWorkspace:
+class SharedVolumeWorkspace:
     """Files of users and jobs below these directories; removals act under the executor's `fence`."""
 
     def __init__(
@@ -122,7 +122,7 @@ class MountedWorkspace:
         """List a directory of a run, a home or something stored."""
         return await self._files.run(of.user, self._with, of, list_directory, path, after, limit)
 
-    async def open_file(self, of: Place | StoredPlace, path: str) -> MountedFile:
+    async def open_file(self, of: Place | StoredPlace, path: str) -> SharedVolumeFile:
         """Open a plain file of a run, a home or something stored."""
         found = await self._files.run(of.user, self._with, of, open_file, path)
         found.threads = partial(self._files.run, of.user)

@@ -38,8 +38,8 @@ from mlp_hub.executors.following import follow
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo, Taint
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence, Fenced
-from mlp_hub.executors.shared_volume.isolation_levels import MountedTenantFiles
-from mlp_hub.executors.shared_volume.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.isolation_levels import SharedVolumeTenantFiles
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.simulated.attempt import DONE, Script, SimulatedAttempt, from_json, to_json
 from mlp_hub.executors.workspace import Home, JobRun
 from mlp_language.message import Message, msg
@@ -95,11 +95,11 @@ class SimulatedExecutor(Fenced):
         self._armed_for = 0.0
         self._journal = journal
         self._fence = Fence(None if journal is None else journal.parent)
-        self.workspace = MountedWorkspace(
+        self.workspace = SharedVolumeWorkspace(
             directories,
             self._fence,
             measures=makes_directories,
-            tenants=MountedTenantFiles(directories, self._fence),
+            tenants=SharedVolumeTenantFiles(directories, self._fence),
         )
         self.starts: list[str] = []  # every attempt that was really started, in order
         self.failing_starts = 0  # so many of the next starts fail, for tests

@@ -43,7 +43,7 @@ AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Owning:
+class OwnedCounts:
     """Belongings of a user before they leave: jobs by their fate, and stored objects, with their bytes."""
 
     running: int
@@ -56,7 +56,7 @@ class Owning:
     apps: int = 0
 
 
-class Belongings(Protocol):
+class OwnedData(Protocol):
     """Objects of another kind than jobs that users own. `remove` is called until it says that none is left."""
 
     async def remove(self, user: str) -> bool:
@@ -64,7 +64,7 @@ class Belongings(Protocol):
         ...
 
 
-class Departures:
+class Offboarding:
     """Brings users out. `shut_out` ends an account's logins, tokens and servers, and raises `Refused` where it must stay."""
 
     def __init__(
@@ -75,13 +75,13 @@ class Departures:
         lease: Leadership,
         clock: Callable[[], float],
         *,
-        belongings: Iterable[Belongings] = (),
+        owned_data: Iterable[OwnedData] = (),
     ) -> None:
         self._queue, self._board, self._clock = queue, board, clock
         self._effects = FencedEffects(executor, lease)
         self.shut_out: Callable[[str], Awaitable[object]] | None = None
-        self.belongings = list(belongings)
-        self.running: list[Belongings] = []  # what goes on by itself, and so ends first
+        self.owned_data = list(owned_data)
+        self.running: list[OwnedData] = []  # what goes on by itself, and so ends first
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:
@@ -90,11 +90,11 @@ class Departures:
             if found.phase is not DeparturePhase.LEFT:
                 self._queue.add((KIND, found.user))
 
-    async def of(self, user: str) -> Departure | None:
+    async def departure_of(self, user: str) -> Departure | None:
         """Return somebody's departure, also one that is over; None where they never left, or are back."""
         return await self._board.db.read(lambda tx: _get(tx, user))
 
-    async def owning(self, user: str) -> Owning:
+    async def owned_counts(self, user: str) -> OwnedCounts:
         """Count what somebody has here."""
         counts, items, apps = await self._board.db.read(
             lambda tx: (
@@ -108,7 +108,7 @@ class Departures:
             return sum(count for phase, count in counts.items() if phase in phases)
 
         datasets, models = (items.get(kind, (0, 0)) for kind in (StoredKind.DATASET, StoredKind.MODEL))
-        return Owning(
+        return OwnedCounts(
             of(HOLDING),
             of(frozenset({Phase.QUEUED})),
             of(frozenset({Phase.SUSPENDED})),
@@ -142,7 +142,7 @@ class Departures:
             _put(tx, found)
             return found
 
-        before = await self.of(user)
+        before = await self.departure_of(user)
         begun = await self._board.db.write(work)
         if begun.phase is DeparturePhase.REMOVING:
             return begun
@@ -163,13 +163,13 @@ class Departures:
                 raise being_removed(user)
             tx.settings.drop(_key(user))
 
-        if await self.of(user) is not None:
+        if await self.departure_of(user) is not None:
             await self._board.db.write(work)
 
     # ---------------------------------------------------------- internals
 
     async def _work(self, user: str) -> bool:
-        found = await self.of(user)
+        found = await self.departure_of(user)
         try:
             match None if found is None else found.phase:
                 case DeparturePhase.CLOSING:
@@ -247,7 +247,7 @@ class Departures:
             return sum(tx.jobs.count_by_phase(SYSTEM, user).values())
 
         left = await self._board.commit(records)
-        gone = [await one.remove(user) for one in self.belongings]
+        gone = [await one.remove(user) for one in self.owned_data]
         if left or not all(gone):
             self._queue.add_after((KIND, user), AGAIN_S)
             return False

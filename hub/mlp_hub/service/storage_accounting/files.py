@@ -41,7 +41,7 @@ TOGETHER = 200
 takes until all are charged."""
 
 
-class FileCharges:
+class FileAccounting:
     """Charges what lies in homes and jobs' directories. `changed` is told what may have made or taken room."""
 
     def __init__(

@@ -57,7 +57,7 @@ class CalledOff(Exception):  # noqa: N818 - what happened
     """Exception: the stored state no longer asks for this step."""
 
 
-class RelocationWorker:
+class StorageMigrationWorker:
     """Moves tenants' files. `hold` is told why nothing of which tenants may start; `changed` what may have made room."""
 
     def __init__(

@@ -85,7 +85,7 @@ class SweepService:
             return sweep
 
         sweep = await self._board.db.write(work)
-        for uid in await self._board.db.read(lambda tx: tx.sweeps.unrest(SYSTEM, user)):
+        for uid in await self._board.db.read(lambda tx: tx.sweeps.active_uids(SYSTEM, user)):
             self._worker.look_at(uid)
         return await self._wire(sweep)
 
@@ -197,7 +197,7 @@ class SweepService:
                     tx.sweeps.put(replace(sweep, phase=S.ENDING, outcome=S.CANCELLED.value))
                 elif sweep.phase in ENDED_SWEEPS:
                     tx.sweeps.remove(sweep.uid)
-            return tx.sweeps.unrest(SYSTEM, user)
+            return tx.sweeps.active_uids(SYSTEM, user)
 
         if not await self._board.db.read(lambda tx: tx.sweeps.count(user)):
             return True

@@ -83,7 +83,7 @@ class SweepWorker:
     async def start(self) -> None:
         """Look at all sweeps that are not at rest."""
         self._board.on_change(self._board_says)
-        for uid in await self._board.db.read(lambda tx: tx.sweeps.unrest(SYSTEM)):
+        for uid in await self._board.db.read(lambda tx: tx.sweeps.active_uids(SYSTEM)):
             self.look_at(uid)
 
     def stop(self) -> None:
