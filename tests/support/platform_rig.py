@@ -123,7 +123,13 @@ class Rig:
         ]
         if p.metrics.carrier is not None:
             tasks.append(p.metrics.carrier._reading)
-        for task in (*tasks, p._sweeper, p.retention._task, p._summaries._task, *p.metrics._flushes.values()):
+        for task in (
+            *tasks,
+            p._housekeeper,
+            p.retention._task,
+            p._summaries._task,
+            *p.metrics._flushes.values(),
+        ):
             if task is not None:
                 task.cancel()
         self.executor._callbacks.clear()

@@ -87,11 +87,11 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
-SWEEP_EVERY_S = 30.0
+HOUSEKEEPING_EVERY_S = 30.0
 """Tuning: seconds between two sweeps of old data: sooner with less, cheaper with more."""
-MOST_SWEPT = 1000
+MOST_DELETED = 1000
 """Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
-MOST_TEXTS_SWEPT = 100
+MOST_TEXTS_DELETED = 100
 """Tuning: texts of runs that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 TOKEN_USES_S = 400 * 24 * 3600
 """Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
@@ -364,7 +364,7 @@ class Platform:
             db, self.board, self.admission, self.tenants, self.problems, self.drains.nodes, clock
         )
         self.announcements = AnnouncementService(db, clock)
-        self._sweeper: asyncio.Task[None] | None = None
+        self._housekeeper: asyncio.Task[None] | None = None
         self._clock_watch = WallClockWatch(clock, self._clock_moved, steady or clock)
         self._leads = False  # all is taken up, and the lease was not lost since
         self.reads_because: StoreUnavailable | None = None
@@ -393,7 +393,7 @@ class Platform:
         """Wait until no other platform decides about this database, recover, then run jobs."""
         self._following = asyncio.ensure_future(self._follow(first=True))
         await self._following
-        self._sweeper = asyncio.ensure_future(self._sweep())
+        self._housekeeper = asyncio.ensure_future(self._housekeep())
         self._clock_watch.start()
 
     async def _follow(self, *, first: bool) -> None:
@@ -450,7 +450,7 @@ class Platform:
         self._forget_tenants()  # another may have changed tenants until now, and languages
         self.users.forget_languages()
         await self.tenants.start()
-        await self.ledger.sweep()
+        await self.ledger.expire_requests()
         await self.board.load()
         self.board.on_change(self.idle.job_changed)
         await self.drains.start()
@@ -515,9 +515,9 @@ class Platform:
     async def stop(self) -> None:
         """Decide and act no more; finish what is being stored."""
         await self._clock_watch.stop()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            await asyncio.gather(self._sweeper, return_exceptions=True)
+        if self._housekeeper is not None:
+            self._housekeeper.cancel()
+            await asyncio.gather(self._housekeeper, return_exceptions=True)
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
@@ -614,23 +614,23 @@ class Platform:
         self.datasets.put_off(by)
         self._app_worker.put_off(by)
 
-    async def _sweep(self) -> None:
+    async def _housekeep(self) -> None:
         while True:
-            await asyncio.sleep(SWEEP_EVERY_S)
+            await asyncio.sleep(HOUSEKEEPING_EVERY_S)
             if not self._leads:
                 continue
             try:
-                await self.ledger.sweep()
-                await self.bookings.sweep()
-                await self.idle.sweep()
-                await self.datasets.sweep()
-                await self.storage_migration.sweep()
-                await self.notices.sweep()
-                await self._file_accounting.sweep()
+                await self.ledger.expire_requests()
+                await self.bookings.review_windows()
+                await self.idle.review_idle()
+                await self.datasets.end_silent_uploads()
+                await self.storage_migration.remove_unused_mounts()
+                await self.notices.notice_late_starts()
+                await self._file_accounting.review_homes()
                 await self._file_accounting.full.warn()
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
-                await self.drains.sweep()
+                await self.drains.review_drains()
                 await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise
@@ -640,12 +640,12 @@ class Platform:
                 log.exception("sweeping the ledger and idempotency keys failed")
 
     def _forget(self, tx: Tx) -> None:
-        tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
-        tx.decisions.sweep(self._clock() - KEPT_S)
-        tx.sessions.sweep(self._clock())
-        tx.app_gate.sweep(self._clock())
-        tx.announcements.sweep(self._clock())
-        tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
-        tx.runs.sweep(MOST_TEXTS_SWEPT)
+        tx.idempotency.delete_before(self._clock() - self.policy.idempotency_s)
+        tx.decisions.delete_before(self._clock() - KEPT_S)
+        tx.sessions.delete_expired(self._clock())
+        tx.app_gate.delete_expired(self._clock())
+        tx.announcements.delete_expired(self._clock())
+        tx.token_uses.delete_before(self._clock() - TOKEN_USES_S)
+        tx.runs.delete_unused_texts(MOST_TEXTS_DELETED)
         if self.policy.keep.audit_s is not None:
-            tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)
+            tx.audit.delete_before(self._clock() - self.policy.keep.audit_s, MOST_DELETED)

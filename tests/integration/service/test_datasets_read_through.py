@@ -58,7 +58,7 @@ async def became(rig: Rig, *states: str, used: int | None = None) -> bool:
 
 
 async def evicted(rig: Rig) -> bool:
-    await rig.platform.datasets.sweep()
+    await rig.platform.datasets.end_silent_uploads()
     return await became(rig, "ready", used=0) and not await asyncio.to_thread(here, rig)
 
 
@@ -86,7 +86,7 @@ async def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: R
         assert "cats/one" in await asyncio.to_thread(here, rig), "others' stays"
         await rig.platform.jobs.cancel(SYSTEM, "ann", "one")
         await rig.until("one", "cancelled")
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         assert "cats/one" in await asyncio.to_thread(here, rig), "it is one dataset, that a job reads"
         await rig.platform.jobs.cancel(SYSTEM, "ann", "two")
         await rig.until("two", "cancelled")

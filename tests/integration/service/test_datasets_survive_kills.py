@@ -188,14 +188,14 @@ async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_w
         await asyncio.to_thread(put, rig, "pets", "first", SIZE)
         await rig.platform.datasets.give(uid, SIZE, SIZE)
         await charged(rig, 50 * SIZE)
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         rig.ahead = 3500
         await say(rig, "creating")
         rig.ahead = 4000
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         assert (await show(rig)).state == "creating", "its owner was heard of"
         rig.ahead = 8000
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         failed = await show(rig)
         assert failed.state == "error"
         assert "its upload sent nothing" in str(failed.message)
@@ -216,7 +216,7 @@ async def test_an_upload_in_progress_is_not_silent_however_long_it_takes(tmp_pat
         await rig.platform.datasets.take(uid, SIZE)
         for hours in range(1, 5):
             rig.ahead = hours * 3000
-            await rig.platform.datasets.sweep()
+            await rig.platform.datasets.end_silent_uploads()
         assert (await show(rig)).state == "creating"
 
 
@@ -225,11 +225,11 @@ async def test_changes_by_programs_in_a_dataset_are_charged_after_a_while(tmp_pa
         await make(rig)
         await asyncio.to_thread(put, rig, "pets", "file", SIZE)
         await say(rig, "ready")
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         await charged(rig, SIZE)
         await asyncio.to_thread(put, rig, "pets", "more", 2 * SIZE)
         rig.ahead = 1200
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         await charged(rig, 3 * SIZE)
         assert (await show(rig)).used == 3 * SIZE
 
@@ -249,7 +249,7 @@ async def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_go
         await platform.models.register(
             SYSTEM, "ann", ModelCreate(name="net", src="home/net.bin", any_files=True, tenant="red")
         )
-        await platform.datasets.sweep()
+        await platform.datasets.end_silent_uploads()
         await charged(rig, SIZE + 7, "red")
         await platform.tenants.remove_member("red", "ann")
         with pytest.raises(Refused, match="dataset pets of ann and model net@1 of ann") as refused:

@@ -147,7 +147,7 @@ async def test_explanations_go_after_two_weeks_and_with_their_job(tmp_path: Path
         while await kept() != [0, 1]:
             pass
         now = done.submitted_at.timestamp()
-        await rig.db.write(lambda tx: tx.decisions.sweep(now + 3600 - KEPT_S))
+        await rig.db.write(lambda tx: tx.decisions.delete_before(now + 3600 - KEPT_S))
         assert await kept() == [0, 1]
-        await rig.db.write(lambda tx: tx.decisions.sweep(now + 3600))
+        await rig.db.write(lambda tx: tx.decisions.delete_before(now + 3600))
         assert await kept() == [0, 0]

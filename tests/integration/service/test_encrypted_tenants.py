@@ -230,7 +230,7 @@ async def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path)
             rig.platform.storage_migration._idle_s = 0.0
 
             async def closed() -> bool:
-                await rig.platform.storage_migration.sweep()
+                await rig.platform.storage_migration.remove_unused_mounts()
                 return not await rig.executor.workspace.tenants.mounted()  # type: ignore[union-attr]
 
             await until(closed, what="what nobody uses to be closed")
@@ -252,7 +252,7 @@ async def test_while_a_job_runs_its_tenant_stays_open(tmp_path: Path) -> None:
             await rig.submit("long", "ann", tenant=TENANT, sim={"DURATION": 600})
             await rig.until("long", "running")
             rig.platform.storage_migration._idle_s = 0.0
-            await rig.platform.storage_migration.sweep()
+            await rig.platform.storage_migration.remove_unused_mounts()
             assert await rig.executor.workspace.tenants.mounted() == [TENANT]  # type: ignore[union-attr]
 
 

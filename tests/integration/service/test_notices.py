@@ -295,13 +295,13 @@ async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
         await rig.platform.notices.put("ann", wants(receiver.url, "late"), "ann")
         await rig.submit("long", user="bob", cpu=4, time_limit=600, sim={"DURATION": 1000})
         job = await rig.submit("digits", cpu=4)
-        await rig.platform.notices.sweep()
+        await rig.platform.notices.notice_late_starts()
         waiting = rig.platform.board.waiting
         await until(lambda: any(one.spec.name == "digits" for one in waiting.values()))
         (uid,) = [uid for uid, one in waiting.items() if one.spec.name == "digits"]
         rig.platform.notices._expected[uid] = rig.clock() - 1
-        await rig.platform.notices.sweep()
-        await rig.platform.notices.sweep()
+        await rig.platform.notices.notice_late_starts()
+        await rig.platform.notices.notice_late_starts()
         await until(lambda: receiver.told)
         assert receiver.told == [("digits", NoticeKind.LATE.value)]
         assert job.name == "digits"

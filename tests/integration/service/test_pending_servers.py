@@ -32,7 +32,7 @@ async def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try
         assert await started(rig) == "n1"  # the same one
         assert rig.held("blue").cpu == 1000
         rig.ahead = 121
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
 
 
@@ -149,7 +149,7 @@ async def test_room_that_nobody_takes_up_serves_others_again(tmp_path: Path) -> 
         await rig.until("lent", "queued")
         rig.ahead = 3600
         await rig.until("lent", "running")  # borrowed again
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
 
 
@@ -171,7 +171,7 @@ async def test_a_pending_server_that_nobody_asks_for_any_more_expires_and_nobody
         rig.ahead = 700
         for _ in range(3):
             await rig.platform.admission.cycle()
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
         assert await running(rig, "inside", "lent") == ["inside", "lent"]
 

@@ -52,7 +52,7 @@ def kill(p: Platform) -> None:
     tasks = [*p.board._tasks, p.reconciler._scan, p.admission._task]
     for task in (
         *tasks,
-        p._sweeper,
+        p._housekeeper,
         p.lease._renewing,
         p.submissions._intake._lots._task,
         p.reconciler._moves._task,

@@ -21,7 +21,7 @@ async def make(rig: Rig, size: int) -> str:
 
 
 async def kept(rig: Rig) -> tuple[str, int]:
-    await rig.platform.datasets.sweep()
+    await rig.platform.datasets.end_silent_uploads()
     now = await rig.platform.datasets.get(SYSTEM, "ann", "pets")
     return now.state, now.size
 

@@ -119,7 +119,7 @@ async def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp
         with pytest.raises(Refused):  # what does not fit now is not crowded out by a new one
             await book(rig, "new", 1, tenant="red")
         rig.executor.set_node(gone)
-        await rig.platform.bookings.sweep()
+        await rig.platform.bookings.review_windows()
         assert rig.db.read_now(lambda tx: tx.bookings.current(rig.clock()))[0].short is None
 
 

@@ -282,7 +282,7 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
         tx.idempotency.put("ann", "k", Remembered("f", "uid"), 1.0)
         assert tx.idempotency.get("ann", "k") == Remembered("f", "uid")
         assert tx.idempotency.get("bob", "k") is None
-        assert tx.idempotency.sweep(2.0) == 1
+        assert tx.idempotency.delete_before(2.0) == 1
         assert tx.idempotency.get("ann", "k") is None
         tx.usage.put_many({"red": DecayedUsage(1.5, 2.0)})
         tx.usage.put_many({"red": DecayedUsage(2.5, 3.0)})
@@ -291,7 +291,7 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
             tx.usage.sample({"red": UsageSample(at, Resources(cpu=1), 1, 2)})
         assert [s.time for s in tx.usage.history("red", since=1.0)] == [2.0, 3.0]
         assert [s.time for s in tx.usage.history("red", limit=2)] == [2.0, 3.0]
-        assert tx.usage.sweep(2.0) == 1
+        assert tx.usage.delete_before(2.0) == 1
         tx.usage.remove("red")
         assert tx.usage.all() == {}
         for i in range(3):

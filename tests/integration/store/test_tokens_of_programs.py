@@ -139,6 +139,6 @@ def test_the_last_address_of_each_token_is_kept_until_it_is_swept(db: Database) 
         assert tx.token_uses.of("ann") == {"a1": ("2001:db8::1", NOW + 5), "a2": ("10.0.0.2", NOW - 100)}
         assert tx.token_uses.of("ann", ["a2", "a3"]) == {"a2": ("10.0.0.2", NOW - 100)}
     with db.begin() as tx:
-        assert tx.token_uses.sweep(NOW) == 1
+        assert tx.token_uses.delete_before(NOW) == 1
     with db.reading() as tx:
         assert set(tx.token_uses.of("ann")) == {"a1"}

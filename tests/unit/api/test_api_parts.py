@@ -130,8 +130,8 @@ def test_the_database_reveals_neither_cookie_nor_token_and_expired_sessions_are_
         for secret in (session.id, session.token):
             assert secret not in str(row)
             assert secret.encode().hex() not in f"{row} {row.masked.hex()}"
-        assert tx.sessions.sweep(LIFETIME_S - 1) == 0
-        assert tx.sessions.sweep(LIFETIME_S) == 1
+        assert tx.sessions.delete_expired(LIFETIME_S - 1) == 0
+        assert tx.sessions.delete_expired(LIFETIME_S) == 1
 
 
 def test_an_xsrf_token_belongs_to_one_session() -> None:

@@ -98,7 +98,7 @@ def test_a_pending_request_keeps_its_age_and_expires_unless_it_is_tried_again(le
     assert [r.created_at for r in pending(lent)] == [begun]
     lent.now += 1
     assert pending(lent) == []
-    asyncio.run(lent.ledger.sweep())
+    asyncio.run(lent.ledger.expire_requests())
     assert lent.phase("bob/", "sp") == "expired"
 
 

@@ -259,7 +259,7 @@ def _stop_sandboxes(settings: Settings, *, jobs: bool) -> tuple[int, int]:
             sandbox.kill(str(run_dir))
     for run_dir in run_dirs:
         if not _lives(run_dir):  # what a shim that was killed, or a slow end of a process, left behind
-            sandbox.sweep(str(run_dir))
+            sandbox.remove_leftovers(str(run_dir))
     servers = sum(1 for run_dir in living if _is_server(settings, run_dir))
     return len(living) - servers, servers
 

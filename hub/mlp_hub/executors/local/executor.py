@@ -56,7 +56,7 @@ from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.turns import Turns
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
 from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable
-from mlp_hub.sandbox.control import record_failure, sweep
+from mlp_hub.sandbox.control import record_failure, remove_leftovers
 from mlp_hub.sandbox.fork_server import ForkServer
 from mlp_hub.sandbox.shim import files
 from mlp_language.message import Message, from_data, msg, to_data
@@ -358,7 +358,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         if state.phase is SandboxPhase.LOST:
             if state.unreadable:
                 self._set_aside(state)
-            sweep(run_dir)
+            remove_leftovers(run_dir)
         return seen, state.phase in (SandboxPhase.EXITED, SandboxPhase.LOST)
 
     def _observation(self, attempt: str, run_dir: str, state: SandboxState) -> Observation:

@@ -392,7 +392,7 @@ def whom_to_ask(
     return [*first, *rest][:most]
 
 
-class ProviderSweep:
+class ProviderPass:
     """Asks about people who send no request."""
 
     def __init__(

@@ -62,7 +62,7 @@ class AnnouncementService:
         def work(tx: Tx) -> Announcement:
             if tenant and tx.tenants.get(tenant) is None:
                 raise no_such_tenant(tenant)
-            tx.announcements.sweep(now)
+            tx.announcements.delete_expired(now)
             there = [one for one in tx.announcements.current(now) if one.tenant == tenant]
             if len(there) >= limits.ANNOUNCEMENTS:
                 raise Refused(

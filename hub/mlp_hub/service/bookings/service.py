@@ -164,10 +164,10 @@ class BookingService:
         """Do so in the transaction of a change of tenants; return sentences on the windows that it concerns."""
         return review_in(tx, self._nodes(), self._clock())
 
-    async def sweep(self) -> int:
+    async def review_windows(self) -> int:
         """Forget the windows that are over, and look at the others again; return how many are forgotten."""
         now = self._clock()
-        gone = await self._db.write(lambda tx: tx.bookings.sweep(now))
+        gone = await self._db.write(lambda tx: tx.bookings.delete_expired(now))
         await self.review()
         return gone
 

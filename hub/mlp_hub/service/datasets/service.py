@@ -370,9 +370,9 @@ class DatasetService:
         """Give uploads the time that they had before the clock was set by `by` seconds."""
         self._worker.put_off(by)
 
-    async def sweep(self) -> None:
+    async def end_silent_uploads(self) -> None:
         """End uploads that nobody was heard of for too long, and measure some of the rest."""
-        await self._worker.sweep(self._clock(), self._silent_s)
+        await self._worker.end_silent_uploads(self._clock(), self._silent_s)
 
 
 def _known(tx: Tx, once: str | None) -> bool:

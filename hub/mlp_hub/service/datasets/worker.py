@@ -158,7 +158,7 @@ class DatasetWorker(StoredWorker):
         for uid in await told(self._db.write(work), self._changed):
             self.measure(uid, now)
 
-    async def sweep(self, now: float, silent_s: float) -> None:
+    async def end_silent_uploads(self, now: float, silent_s: float) -> None:
         """End uploads that nobody was heard of for `silent_s` (0: none), and have some of all others measured again."""
         found = await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, (P.CREATING, *AT_REST)))
         known = {each.item.uid: self._of(each.item.uid, now) for each in found}

@@ -206,7 +206,7 @@ class Reconciler:
                     await self._effects.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.SweepPoints():
-                    await self._metrics.sweep(job, self._executor.workspace)
+                    await self._metrics.store_spooled(job, self._executor.workspace)
                 case d.Erase():
                     await self._erase(job)
                 case d.CheckAgain():

@@ -97,7 +97,7 @@ class Drains:
             task.cancel()
         await asyncio.gather(*self._evicting, return_exceptions=True)
 
-    async def sweep(self) -> None:
+    async def review_drains(self) -> None:
         """Look again at work on nodes that must become empty."""
         await self._evict_jobs()
         await self._end_servers()

@@ -161,7 +161,7 @@ class NoticeService:
         self._outbox.change(user, frozenset())
         return True
 
-    async def sweep(self) -> None:
+    async def notice_late_starts(self) -> None:
         """Tell of starts that are late, and forget what is old."""
         now = self._clock()
         users = self._outbox.late
@@ -192,7 +192,7 @@ class NoticeService:
                 )
                 found.append(notice_of(job, NoticeKind.LATE, now, text))
             tx.notices.add(found)
-            tx.notices.sweep(now - self._policy.keep_s)
+            tx.notices.delete_before(now - self._policy.keep_s)
             return {one.user for one in found}
 
         self._look(await self._db.write(work))

@@ -119,7 +119,7 @@ class Ledger:
         """Take a try back; without one, nothing. Raises `WrongState` when it was confirmed."""
         await self._write(lambda tx: self.cancel_in(tx, key.applier, key.id))
 
-    async def sweep(self) -> int:
+    async def expire_requests(self) -> int:
         """Write down which tries expired, forget rows that ended long ago; return how many expired."""
         now = self._clock()
 

@@ -103,7 +103,7 @@ class FileAccounting:
         """Look soon whose homes count for another tenant by now."""
         self._places_changed = True
 
-    async def sweep(self) -> None:
+    async def review_homes(self) -> None:
         """Find users who began to work or ended, and homes that count elsewhere; add directories never measured."""
         if not self.is_on:
             return

@@ -159,7 +159,7 @@ class StorageMigrationWorker:
             lambda tx: tx.audit.add(self._clock(), actor, "tenant.key", tenant, tenant=tenant, detail={})
         )
 
-    async def sweep(self) -> None:
+    async def remove_unused_mounts(self) -> None:
         """Take away mounts of encrypted files that nobody used for a while."""
         if self._files is None:
             return

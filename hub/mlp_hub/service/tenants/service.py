@@ -274,7 +274,7 @@ class TenantService:
                     for name in tx.tenants.names()
                 }
             )
-            tx.usage.sweep(now - HISTORY_S)
+            tx.usage.delete_before(now - HISTORY_S)
 
         await self._db.write(work)
 

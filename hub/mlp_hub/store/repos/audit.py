@@ -78,7 +78,7 @@ class Decisions(Repo):
             return 0
         return int(self._c.execute(delete(d).where(d.c.job == uid, d.c.id <= last)).rowcount)
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Remove those from before a time; return how many."""
         return int(self._c.execute(delete(decision).where(decision.c.time < before)).rowcount)
 
@@ -169,7 +169,7 @@ class Audit(Repo):
         rows, more = bounded(self._c.execute(query), lambda r: len(r.detail), span.limit, span.most_bytes)
         return [_entry(r) for r in rows], rows[-1].id if more else None
 
-    def sweep(self, before: float, most: int) -> int:
+    def delete_before(self, before: float, most: int) -> int:
         """Delete entries from before a time, the oldest first and at most `most`; return their number."""
         old = select(audit.c.id).where(audit.c.time < before).order_by(audit.c.id).limit(most)
         return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)

@@ -108,7 +108,7 @@ class Notices(Repo):
         query = select(n.c.id).where(n.c.job == uid, n.c.kind == kind.value, n.c.at >= since)
         return self._c.execute(query.limit(1)).first() is not None
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Forget notices that are older; return how many."""
         return int(self._c.execute(delete(n).where(n.c.at < before)).rowcount)
 

@@ -26,6 +26,6 @@ class TokenUsesRepo(Repo):
         rows = self._c.execute(select(t).where(t.c.user == user))
         return {r.token: (r.address, r.at) for r in rows if wanted is None or r.token in wanted}
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Forget what is older; return how many rows."""
         return int(self._c.execute(delete(t).where(t.c.at < before)).rowcount)

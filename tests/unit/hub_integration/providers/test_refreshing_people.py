@@ -22,7 +22,7 @@ from mlp_hub.hub_integration.providers.refresh import (
     AWAY_AFTER,
     AWAY_AGAIN_S,
     TOGETHER,
-    ProviderSweep,
+    ProviderPass,
     Refresher,
     whom_to_ask,
 )
@@ -66,7 +66,7 @@ class World:
         self.gate = asyncio.Event()
         self.gate.set()
         self.refresher = Refresher(self, self, self, POLICY, lambda: self.now, every_s=30)
-        self.sweep = ProviderSweep(self.refresher, self, self, every_s=30)
+        self.provider_pass = ProviderPass(self.refresher, self, self, every_s=30)
 
     # the provider: each refresh token holds once
     async def refreshed(
@@ -208,12 +208,12 @@ async def test_a_note_of_the_end_of_one_session_leaves_the_others() -> None:
 
 async def test_a_lost_group_is_told_without_a_request_of_the_person_who_has_only_a_job() -> None:
     world = World("ann", "bob")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     world.told.clear()
     world.groups["ann"] = []
     world.jobs = ["ann", "stranger"]
     world.now += 45
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.asked[2:] == ["ann", "bob"]
     assert world.told == [("ann", {"groups": [], "left_out": []})]
     assert world.kept["ann"] == []
@@ -223,14 +223,14 @@ async def test_a_disabled_account_ends_and_the_service_is_notified_as_long_as_jo
     world = World("ann")
     world.servers, world.jobs = {"ann"}, ["ann"]
     world.answers["ann"] = LoginEnded("disabled")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.ended == [("ann", "disabled")]
     assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.told[1:] == [("ann", {"ended": "disabled"})]
     world.jobs = []
     world.now += 60
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert len(world.told) == 2
     assert world.asked == ["ann"]
 
@@ -243,8 +243,8 @@ async def test_the_audit_log_hears_once_of_an_account_that_was_taken_away_though
     assert not await world.refresher.stays("ann")
     assert world.told == []
     world.service_there = True
-    await world.sweep.turn(world.now)
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
 
 
@@ -268,14 +268,14 @@ async def test_the_audit_log_hears_once_of_an_admin_right_that_a_group_gave_or_t
 async def test_the_service_hears_the_provider_s_words_against_the_hub_until_a_login_succeeds() -> None:
     world = World("ann")
     world.refresher.login_refused = msg("the secret is wrong")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert (world.there, world.refuses) == ([True], "the secret is wrong")
     world.refresher.arrived("ann")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.refuses == ""
     world.answers["ann"] = ProviderUnreachable(msg("it is another realm"), misconfigured=True)
     world.now += 30
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert (world.there[-1], world.refuses) == (False, "it is another realm")
 
 
@@ -285,7 +285,7 @@ async def test_a_login_that_ended_at_the_provider_ends_here_and_is_asked_about_n
     assert not await world.refresher.stays("ann")
     assert world.ended == [("ann", "session")]
     world.jobs, world.now = ["ann"], world.now + 60
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.asked == ["ann"]
     assert world.told == [("ann", {"ended": "session"})]
 
@@ -295,14 +295,14 @@ async def test_while_the_provider_is_away_all_stay_and_a_turn_is_given_up_soon()
     world = World(*names)
     world.answers = dict.fromkeys(names, AWAY)
     assert await world.refresher.stays("u0")
-    asked = await world.sweep.turn(world.now)
+    asked = await world.provider_pass.turn(world.now)
     assert AWAY_AFTER <= asked < AWAY_AFTER + TOGETHER
     assert world.refresher.away == AWAY.message
     assert (world.ended, world.told) == ([], [])
     assert world.there == [False]
     world.answers = {}
     world.states = {name: world.states[name] for name in names[:3]}
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.refresher.away is None
     assert world.there == [False, True]
     assert {name for name, _ in world.told} == set(names[:3])
@@ -343,11 +343,11 @@ async def test_with_nobody_to_ask_about_the_provider_itself_is_looked_for_and_ea
 ):
     world = World()
     for world.away in (False, True, True, False):
-        assert await world.sweep.turn(world.now) == 0
+        assert await world.provider_pass.turn(world.now) == 0
     assert world.there == [True, False, False, True]
     assert world.left == 4
     world.service_there = False  # it is told at the next turn
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.there == [True, False, False, True]
 
 
@@ -422,7 +422,7 @@ async def test_a_report_that_the_service_missed_is_repeated() -> None:
     world.service_there = False
     assert await world.refresher.stays("ann")
     world.service_there, world.now = True, world.now + 30
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
 
 
