@@ -60,7 +60,7 @@ from mlp_hub.service.runs.service import RunService
 from mlp_hub.service.runs.summaries import Summaries
 from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
+from mlp_hub.service.state.bus import QUEUE_TOPIC, Bus
 from mlp_hub.service.state.frames import Frame
 from mlp_hub.service.state.leadership import Leadership, LeaseLost, since_boot
 from mlp_hub.service.storage.ledger import StorageLedger
@@ -138,7 +138,7 @@ class Platform:
         self.executor = executor
         self.policy = policy
         self._clock = clock
-        self.broker = Broker()
+        self.bus = Bus()
         self.lease = Leadership(
             db,
             clock,
@@ -149,7 +149,7 @@ class Platform:
             lost=self._lease_lost,
             steady=clock if steady is None else since_boot,
         )
-        self.board = Board(db, self.broker)
+        self.board = Board(db, self.bus)
         self.metrics = MetricsService(
             self.board, clock, policy.metric_points_max, policy.metric_bytes_max, policy.broker
         )
@@ -540,7 +540,7 @@ class Platform:
         await self.board.drain()
         await self.notices.stop()
         await self.lease.give_up()
-        self.broker.close()
+        self.bus.close()
 
     def watch(self, context: TenantContext, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
         """Yield all data of a job: the present state, `synced`, events, `end`. Refuses a missing job."""
@@ -575,7 +575,7 @@ class Platform:
         self.idle.something_changed()
         self.admission.wake()
         self._forget_tenants()
-        self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+        self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     def _tenants_changed(self) -> None:
         self._room_changed()
@@ -584,7 +584,7 @@ class Platform:
 
     def _nodes_changed(self) -> None:
         self.admission.look()
-        self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+        self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     async def _cycle_over(self) -> None:
         """Return once every decision in progress is stored."""

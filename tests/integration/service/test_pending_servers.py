@@ -262,7 +262,7 @@ async def test_watchers_of_the_queue_see_a_waiting_server_and_its_end(tmp_path: 
             return [e.reason for e in await rig.platform.cluster_queue.entries("blue")]
 
         await lent_out(rig)
-        with rig.platform.broker.subscribe(QUEUE_TOPIC, limit=1) as hints:
+        with rig.platform.bus.subscribe(QUEUE_TOPIC, limit=1) as hints:
             await refusal(rig)
             while await in_queue() != ["WaitingForQuota"]:
                 await anext(hints)

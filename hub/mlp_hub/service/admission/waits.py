@@ -113,17 +113,17 @@ class WaitReasons:
 
     def show(self, kept: KeptCore | None) -> None:
         """Tell watchers whose reason or place has changed; of requests, which nobody watches alone, those who look at the queue."""
-        broker = self._board.broker
-        if kept is not None and (kept.pending or self._asked) and broker.watched(QUEUE_TOPIC):
+        bus = self._board.bus
+        if kept is not None and (kept.pending or self._asked) and bus.watched(QUEUE_TOPIC):
             asked = self.of(kept, list(kept.pending))
             if asked != self._asked:
-                broker.publish(QUEUE_TOPIC, {"type": "changed"})
+                bus.publish(QUEUE_TOPIC, {"type": "changed"})
             self._asked = asked
-        watched = [uid for uid in broker.watched_jobs() if uid in self._board.waiting]
+        watched = [uid for uid in bus.watched_jobs() if uid in self._board.waiting]
         if not watched and not self._shown:
             return
         now = self.of(kept, watched)
         for uid, wait in now.items():
             if self._shown.get(uid) != wait:
-                broker.publish(job_topic(uid), WaitChanged())
+                bus.publish(job_topic(uid), WaitChanged())
         self._shown = now

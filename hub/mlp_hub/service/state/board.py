@@ -20,7 +20,7 @@ from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import OF_JOBS, RequestPhase, check_request_move
 from mlp_hub.service.quota.node_shares import kinds_in, shares_of, total_of
-from mlp_hub.service.state.bus import QUEUE_TOPIC, RESYNC, Broker, job_topic
+from mlp_hub.service.state.bus import QUEUE_TOPIC, RESYNC, Bus, job_topic
 from mlp_hub.service.state.frames import Shared
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.state.moves import Move, Step
@@ -216,9 +216,9 @@ def _of_nobody(task: asyncio.Task[object]) -> None:
 class Board:
     """Active jobs by uid, and those of them that wait and that hold quota."""
 
-    def __init__(self, db: Database, broker: Broker) -> None:
+    def __init__(self, db: Database, bus: Bus) -> None:
         self.db = db
-        self.broker = broker
+        self.bus = bus
         self.jobs: dict[str, Job] = {}
         self.waiting: dict[str, Job] = {}
         self.holding: dict[str, Job] = {}
@@ -286,20 +286,20 @@ class Board:
             if not self._put(job):
                 continue
             topic = job_topic(job.uid)
-            if self.broker.watched(topic):
-                self.broker.publish(topic, JobChanged(job))
+            if self.bus.watched(topic):
+                self.bus.publish(topic, JobChanged(job))
             if before is None or before.phase is not job.phase:
-                self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+                self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
             for listener in self._listeners:
                 listener(job, before)
         for uid, events in changes.events.items():
-            self.broker.publish(job_topic(uid), EventsAdded(tuple(events)))
+            self.bus.publish(job_topic(uid), EventsAdded(tuple(events)))
         for uid in changes.unread:
-            self.broker.publish(job_topic(uid), RESYNC)
+            self.bus.publish(job_topic(uid), RESYNC)
         for job in changes.removed:
             self._drop(job.uid)
-            self.broker.publish(job_topic(job.uid), JobChanged(job, removed=True))
-            self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+            self.bus.publish(job_topic(job.uid), JobChanged(job, removed=True))
+            self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     def _put(self, job: Job) -> bool:
         known = self.jobs.get(job.uid)

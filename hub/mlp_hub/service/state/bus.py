@@ -38,8 +38,8 @@ def job_topic(uid: str) -> Topic:
 class Subscription:
     """An asynchronous iterator of a topic's messages from now on; also a context manager that ends it."""
 
-    def __init__(self, broker: Broker, topic: Topic, limit: int) -> None:
-        self._broker = broker
+    def __init__(self, bus: Bus, topic: Topic, limit: int) -> None:
+        self._bus = bus
         self._topic = topic
         self._limit = limit
         self._queue: deque[Any] = deque()
@@ -62,7 +62,7 @@ class Subscription:
     def close(self) -> None:
         """Get no more messages; the iteration ends."""
         self._closed = True
-        self._broker.drop(self._topic, self)
+        self._bus.drop(self._topic, self)
         self._ready.set()
 
     def __aiter__(self) -> Self:
@@ -85,7 +85,7 @@ class Subscription:
         self.close()
 
 
-class Broker:
+class Bus:
     """Topics and who subscribes to them; for use on one event loop."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ from mlp_hub.service.quota.refusals import holder_of
 from mlp_hub.service.quota.reserved import kept_free
 from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.service.state.board import Board, Changes
-from mlp_hub.service.state.bus import Broker
+from mlp_hub.service.state.bus import Bus
 from mlp_hub.service.support.told import told
 from mlp_hub.service.tenants import isolation, wire
 from mlp_hub.service.tenants.groups import GroupPolicy
@@ -76,7 +76,7 @@ class TenantService:
         moved: Callable[[str], int] = lambda _: 0,
     ) -> None:
         self._db = db
-        self._board = board or Board(db, Broker())
+        self._board = board or Board(db, Bus())
         self._clock = clock
         self._took: dict[str, tuple[float, RunTotals]] = {}  # by tenant: what its jobs took, and as of when
         self._nodes = nodes
