@@ -28,7 +28,7 @@ from waiting import wait_for
 
 NOTEBOOK_IMAGE = "mlp.local/notebook:dev"
 UID = 300_007
-PLAIN_CLUSTER = operators.Ways(frozenset({JOBS}))
+PLAIN_CLUSTER = operators.OperatorWays(frozenset({JOBS}))
 
 
 def launch(runtime: str | Runtime, code: str, workers: int = 1, ps: int = 0, **more: Any) -> LaunchSpec:
@@ -111,7 +111,7 @@ class GangRig:
                 "wait", f"queue/{self.name}-red", "--for=jsonpath={.status.state}=Open", "--timeout=60s"
             )
 
-    async def _discover(self) -> operators.Ways:
+    async def _discover(self) -> operators.OperatorWays:
         client = await KubernetesClient.connect(self.kube.kubeconfig)
         try:
             return await operators.discover(client)
@@ -130,7 +130,7 @@ class GangRig:
             self.kube("delete", "queue", f"{self.name}-red", "--wait=false")
 
     def start(
-        self, spec: LaunchSpec, by: operators.Ways | None = None, hidden: tuple[str, ...] = ()
+        self, spec: LaunchSpec, by: operators.OperatorWays | None = None, hidden: tuple[str, ...] = ()
     ) -> Running:
         """Start an attempt; in its pods these directories are empty, as in an image that has not what is in them."""
         gang = describe(spec, self.at, self.ways if by is None else by, f"t-{spec.attempt[2:]}")

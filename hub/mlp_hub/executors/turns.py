@@ -26,7 +26,7 @@ HURRY = 4
 
 
 @dataclass(slots=True)
-class Turn(Generic[T]):
+class TimeSlice(Generic[T]):
     """Of one thing that is measured again and again. Times are of a clock that nobody sets."""
 
     begun: float = float("-inf")  # the last measurement
@@ -63,11 +63,11 @@ class Turn(Generic[T]):
             self.cost_s += time.monotonic() - now
 
 
-class Turns(Generic[K, T]):
+class TimeSlices(Generic[K, T]):
     """Of all that is measured now, by key."""
 
     def __init__(self) -> None:
-        self.of: dict[K, Turn[T]] = {}
+        self.of: dict[K, TimeSlice[T]] = {}
 
     def keep(self, keys: Mapping[K, object]) -> None:
         """Forget all others."""
@@ -82,7 +82,7 @@ class Turns(Generic[K, T]):
         """Give a turn to each whose time has come, who had none for longest first; yield what was found."""
         self.keep(what)
         now = time.monotonic()
-        turns = [(key, self.of.setdefault(key, Turn())) for key in what]
+        turns = [(key, self.of.setdefault(key, TimeSlice())) for key in what]
         due = [(key, turn) for key, turn in turns if turn.is_due(now, wait_s(key), hurry=hurry)]
         due.sort(key=lambda one: one[1].last)
         for long in (False, True):

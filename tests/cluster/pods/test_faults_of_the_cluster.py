@@ -19,7 +19,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import pod_events, verdict
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
-from mlp_hub.executors.kubernetes.operators import Ways
+from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
 from mlp_hub.executors.kubernetes.tenancy.needed import Need
 from mlp_hub.kubernetes.client import KubernetesClient
@@ -238,7 +238,7 @@ async def test_a_cluster_without_operators_refuses_mpi_alone_and_says_what_to_in
     mpi = lab.spec("print('never')", runtime="mpi", workers=2)
     others = [lab.spec("print('ran')", runtime=name, workers=2) for name in ("plain", "torch", "tf")]
 
-    async with lab.executing(ways=Ways(frozenset({JOBS}))) as executor:
+    async with lab.executing(ways=OperatorWays(frozenset({JOBS}))) as executor:
         with pytest.raises(CannotStart) as refused:
             await executor.start(mpi)
         assert str(refused.value) == (

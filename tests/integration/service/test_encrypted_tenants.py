@@ -41,7 +41,7 @@ def roots(tmp_path: Path) -> Iterator[TenantRoots]:
     made.prepare(TENANT, Isolation(ENCRYPTED))
     made.enter(TENANT, RootEntry(Isolation(ENCRYPTED)))
     yield made
-    for tenant in mounts(made).standing():
+    for tenant in mounts(made).mounted_tenants():
         mounts(made).rest(tenant)
 
 
@@ -79,7 +79,7 @@ def test_it_stays_while_somebody_uses_it_and_for_a_while_after(roots: TenantRoot
     with (plain / "a").open():
         assert not roots.rest(TENANT), "a file is open"
     assert roots.rest(TENANT)
-    assert mounts(roots).standing() == []
+    assert mounts(roots).mounted_tenants() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a mount namespace by itself")

@@ -13,7 +13,7 @@ from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase
 from mlp_hub.executors.kubernetes import pod_events
-from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, CLAIM, END, About, Claim, End, claim_of
+from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, CLAIM, END, About, AttemptClaim, End, claim_of
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse, read
 from mlp_hub.executors.kubernetes.stages import refined
@@ -31,7 +31,7 @@ from mlp_hub.kubernetes.errors import (
 A = AttemptPhase
 NOW = 1000.0
 ABOUT_TWO = About("a.0", "ann", "a", 1, ("worker", "worker"), ("n1", "n2"), ("batch/v1", "Job", "jobs"))
-CLAIM_OF_TWO = Claim("a-1", "mlp-t", "uid", ABOUT_TWO)
+CLAIM_OF_TWO = AttemptClaim("a-1", "mlp-t", "uid", ABOUT_TWO)
 MAIN = MainView("a-1", "mlp-t", "main", "a.0")
 
 

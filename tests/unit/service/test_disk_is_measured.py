@@ -17,7 +17,7 @@ from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.shared_volume.sizes import ENTRY, measure
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
-from mlp_hub.executors.turns import Steps, Turn, Turns
+from mlp_hub.executors.turns import Steps, TimeSlice, TimeSlices
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.disk import meter as disk_meter
 from mlp_hub.service.disk.meter import Bounded, DiskMeter, Processes
@@ -103,7 +103,7 @@ def test_too_many_directories_to_remember_are_told_wherever_they_lie(
 
 
 def test_expensive_measurements_are_rare() -> None:
-    turn = Turn[Size](begun=100.0, cost_s=10.0)
+    turn = TimeSlice[Size](begun=100.0, cost_s=10.0)
     assert not turn.is_due(130, 1.0, hurry=True)
     assert turn.is_due(150, 1.0, hurry=True)
     assert not turn.is_due(250, 1.0, hurry=False)
@@ -159,7 +159,7 @@ def test_a_measurement_can_be_left_in_the_middle_of_a_directory_and_holds_no_oth
         (tmp_path / str(n)).touch()
     (tmp_path / "d" / "d" / "d").mkdir(parents=True)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    turns, looks = Turns[str, Size](), 0
+    turns, looks = TimeSlices[str, Size](), 0
     steps = measure(tmp_path)
     next(steps)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2  # its own, and what goes through it

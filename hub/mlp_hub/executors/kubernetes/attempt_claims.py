@@ -86,7 +86,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AttemptClaim:
     """A claim as the cluster has it."""
 
     name: str
@@ -105,7 +105,7 @@ class Claim:
         """Selector of the attempt's pods."""
         return f"{names.ATTEMPT}={names.label_value(self.attempt)}"
 
-    def ending(self, end: End) -> Claim:
+    def ending(self, end: End) -> AttemptClaim:
         """Return it with this end."""
         return replace(self, end=end)
 
@@ -152,7 +152,7 @@ def claim_object(about: About, main: Object, end: End | None = None) -> Object:
     return made
 
 
-def owned_by(claim: Claim) -> list[dict[str, Any]]:
+def owned_by(claim: AttemptClaim) -> list[dict[str, Any]]:
     """Return the reference by which what is made for an attempt goes with its claim."""
     return [
         {
@@ -164,7 +164,7 @@ def owned_by(claim: Claim) -> list[dict[str, Any]]:
     ]
 
 
-def claim_of(found: Object) -> Claim | None:
+def claim_of(found: Object) -> AttemptClaim | None:
     """Parse a claim; return None for another object, or one that is being deleted."""
     about = found["metadata"]
     said = about.get("annotations") or {}
@@ -175,4 +175,4 @@ def claim_of(found: Object) -> Claim | None:
         told = msgspec.json.decode(said[ABOUT].encode(), type=About)
     except msgspec.DecodeError:
         return None  # somebody else's, who took our labels
-    return Claim(name_of(found), namespace_of(found), about["uid"], told, end)
+    return AttemptClaim(name_of(found), namespace_of(found), about["uid"], told, end)

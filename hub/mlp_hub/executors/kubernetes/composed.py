@@ -15,7 +15,7 @@ from mlp_hub.executors.kubernetes.external.admission_gate import AdmissionGate
 from mlp_hub.executors.kubernetes.external.attempts import ExternalAttempts
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes.cluster_nodes import ClusterNodes
-from mlp_hub.executors.kubernetes.operators import Ways, discover
+from mlp_hub.executors.kubernetes.operators import OperatorWays, discover
 from mlp_hub.executors.kubernetes.tenancy.keeper import TenantKeeper
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ClusterUnreachable
@@ -28,7 +28,9 @@ class ClusterExecutor(KubernetesExecutor):
     keeps_tenants = True
     external_jobs: AdmissionGate
 
-    def __init__(self, client: KubernetesClient, at: Installation, ways: Ways, app_key: str = "") -> None:
+    def __init__(
+        self, client: KubernetesClient, at: Installation, ways: OperatorWays, app_key: str = ""
+    ) -> None:
         self._of_cluster = ClusterNodes(client, at)
         self._own_client = client
         nodes = self._of_cluster

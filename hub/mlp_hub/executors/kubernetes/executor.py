@@ -36,7 +36,7 @@ from mlp_hub.executors.kubernetes.app_keys import AppKeys
 from mlp_hub.executors.kubernetes.attempt_claims import (
     END,
     About,
-    Claim,
+    AttemptClaim,
     End,
     about_of,
     claim_object,
@@ -49,8 +49,8 @@ from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
 from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
-from mlp_hub.executors.kubernetes.operators import Ways
-from mlp_hub.executors.kubernetes.sync_loop import Tending
+from mlp_hub.executors.kubernetes.operators import OperatorWays
+from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
@@ -96,7 +96,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         self,
         client: KubernetesClient,
         at: Installation,
-        ways: Ways,
+        ways: OperatorWays,
         nodes: Callable[[], Sequence[NodeInfo]],
         on_nodes: Callable[[Callable[[], None]], None] = lambda _callback: None,
         *,
@@ -111,7 +111,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         self._placed = PlacedNodes(nodes, device)
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
         self.workspace = SharedVolumeWorkspace(at.directories, self._fence)
-        self._tending = Tending(self._advance)
+        self._tending = SyncLoop(self._advance)
         self._put_off: set[str] = set()
         self._again: asyncio.TimerHandle | None = None
         self._again_s = AGAIN_S
@@ -311,7 +311,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         if claim.end is None:
             await self._make(claim, gang)
 
-    async def _make(self, claim: Claim, gang: Gang) -> None:
+    async def _make(self, claim: AttemptClaim, gang: Gang) -> None:
         """Create the objects of a claim; those that the cluster refuses have failed for good."""
         for at_once in ((gang.secret, *gang.beside), (gang.main,)):
             done = await asyncio.gather(
@@ -324,7 +324,7 @@ class KubernetesExecutor(SharedVolumeLogs):
                     await self._write_end(claim, End(AttemptPhase.FAILED, self._clock(), 0.0, refused))
                     return
 
-    async def _make_one(self, claim: Claim, kind: Kind, wanted: Object) -> Failure | None:
+    async def _make_one(self, claim: AttemptClaim, kind: Kind, wanted: Object) -> Failure | None:
         """Make an object that a claim owns; return the failure where the cluster refuses it."""
         wanted["metadata"]["ownerReferences"] = owned_by(claim)
         try:
@@ -337,14 +337,14 @@ class KubernetesExecutor(SharedVolumeLogs):
         self._cache.learn_made(kind, made)
         return None
 
-    async def _write_end(self, claim: Claim, end: End) -> Claim:
+    async def _write_end(self, claim: AttemptClaim, end: End) -> AttemptClaim:
         """Write down for good how an attempt ends."""
         patch = {"metadata": {"uid": claim.uid, "annotations": {END: end.text()}}}
         return self._cache.learn_claim(
             await self._client.patch(CONFIG_MAPS, claim.name, patch, claim.namespace)
         )
 
-    async def _remove(self, claim: Claim, grace_s: float) -> None:
+    async def _remove(self, claim: AttemptClaim, grace_s: float) -> None:
         """Delete an attempt's objects: first those that would recreate pods, then the pods, which get SIGTERM."""
         main = self._cache.main(claim)
         if main is not None and not main.leaving:
@@ -362,7 +362,7 @@ class KubernetesExecutor(SharedVolumeLogs):
             return self._lost.get(attempt) or Observation(attempt, AttemptPhase.ABSENT)
         return (await self._judged(claim)).seen
 
-    async def _judged(self, claim: Claim) -> AttemptVerdict:
+    async def _judged(self, claim: AttemptClaim) -> AttemptVerdict:
         known = self._final.get(claim.attempt)
         if known is not None and known[0] == claim.uid:
             return AttemptVerdict(known[1])
@@ -390,7 +390,7 @@ class KubernetesExecutor(SharedVolumeLogs):
             self._final[claim.attempt] = claim.uid, verdict.seen
         return verdict
 
-    async def _lives_on(self, claim: Claim) -> bool:
+    async def _lives_on(self, claim: AttemptClaim) -> bool:
         """Return whether pods continue after the end of an attempt.
 
         Its ranks have reported the end, which their program can write as well. A remaining pod gets no
@@ -402,7 +402,7 @@ class KubernetesExecutor(SharedVolumeLogs):
             await asyncio.sleep(ENDS_S / 20)
         return True
 
-    def _was_made(self, claim: Claim) -> bool:
+    def _was_made(self, claim: AttemptClaim) -> bool:
         return claim.uid in self._cache.made
 
     async def _look(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -440,7 +440,7 @@ class KubernetesExecutor(SharedVolumeLogs):
             ]
         await self._cache.synced()
 
-    def _vanished(self, claim: Claim) -> None:
+    def _vanished(self, claim: AttemptClaim) -> None:
         """Remember an attempt whose claim somebody else removed: with it goes all that runs."""
         if claim.attempt in self._final:
             self._lost[claim.attempt] = self._final[claim.attempt][1]
@@ -472,7 +472,7 @@ class KubernetesExecutor(SharedVolumeLogs):
             await self._ask_why(claim)
         return verdict.seen, settled(verdict, claim)
 
-    async def _with_its_namespace(self, claim: Claim, end: End) -> End:
+    async def _with_its_namespace(self, claim: AttemptClaim, end: End) -> End:
         """Return an end, of an attempt that was lost with its namespace with that reason: its pods go one by one."""
         if end.phase is not AttemptPhase.LOST:
             return end
@@ -481,7 +481,7 @@ class KubernetesExecutor(SharedVolumeLogs):
             return end
         return replace(end, failure=pod_problems.namespace_deleted(claim.namespace))
 
-    async def _ask_why(self, claim: Claim) -> None:
+    async def _ask_why(self, claim: AttemptClaim) -> None:
         """Read the cluster's events where it makes no pods, or nodes do not bring them to run."""
         pods = self._cache.pods(claim)
         all_made = len(pods) >= len(claim.about.roles)

@@ -60,7 +60,7 @@ The last way of all but MPI is one that every cluster has, so that at most MPI h
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class OperatorWays:
     """Kinds of them that one cluster serves."""
 
     served: frozenset[Kind] = frozenset({JOBS})
@@ -129,10 +129,10 @@ def _ways(runtime: Runtime) -> tuple[Way, ...]:
     return WAYS.get(runtime.name, WAYS["plain"]) if runtime.tenant is None else WAYS["plain"]
 
 
-async def discover(client: KubernetesClient) -> Ways:
+async def discover(client: KubernetesClient) -> OperatorWays:
     """Ask a cluster what it serves."""
     wanted = {way.kind for ways in WAYS.values() for way in ways} | {POD_GROUPS}
-    return Ways(frozenset([kind for kind in sorted(wanted, key=_path) if await client.serves(kind)]))
+    return OperatorWays(frozenset([kind for kind in sorted(wanted, key=_path) if await client.serves(kind)]))
 
 
 def _path(kind: Kind) -> str:

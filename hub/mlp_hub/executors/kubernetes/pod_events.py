@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from mlp_hub.executors.kubernetes.attempt_claims import Claim
+from mlp_hub.executors.kubernetes.attempt_claims import AttemptClaim
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import EVENTS, Object
@@ -53,12 +53,12 @@ class EventsOfNamespaces:
             return listed.items
 
 
-def complaint(events: Sequence[Object], claim: Claim, waited_s: float) -> Complaint | None:
+def complaint(events: Sequence[Object], claim: AttemptClaim, waited_s: float) -> Complaint | None:
     """Return what the cluster says against an attempt's objects."""
     return complaint_of([each for each in events if _about(each).startswith(claim.name)], waited_s)
 
 
-def of_nodes(events: Sequence[Object], claim: Claim, since: float) -> Complaint | None:
+def of_nodes(events: Sequence[Object], claim: AttemptClaim, since: float) -> Complaint | None:
     """Return what nodes have said since then against an attempt's pods that they do not bring to run: they try again."""
     after = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     mine = [

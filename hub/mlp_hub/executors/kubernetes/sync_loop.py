@@ -24,7 +24,7 @@ news.
 """
 
 
-class Tending:
+class SyncLoop:
     """Loop over attempts of which there is news, and again and again over those that are not settled.
 
     `tells_news`: those who listen hear of news that left an attempt as it was, too.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.executors.kubernetes import pod_problems
-from mlp_hub.executors.kubernetes.attempt_claims import Claim, End
+from mlp_hub.executors.kubernetes.attempt_claims import AttemptClaim, End
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse
 from mlp_hub.executors.kubernetes.stages import stages_of
 from mlp_hub.executors.kubernetes.views import NO_ROOM, MainView, PodView
@@ -39,7 +39,7 @@ class Scene:
     silent.
     """
 
-    claim: Claim
+    claim: AttemptClaim
     main: MainView | None
     made: bool
     pods: Sequence[PodView]
@@ -177,7 +177,7 @@ def _remark(scene: Scene, ranks: Sequence[_Rank]) -> tuple[Message | None, float
     return msg("{who} ended; the others ({left}) still run", who=who, left=left), last
 
 
-def settled(verdict: AttemptVerdict, claim: Claim) -> bool:
+def settled(verdict: AttemptVerdict, claim: AttemptClaim) -> bool:
     """Whether nothing will happen to an attempt of which its watches would not tell."""
     seen = verdict.seen
     if seen.phase in ENDED or seen.phase is AttemptPhase.ABSENT:

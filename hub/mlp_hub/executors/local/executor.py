@@ -53,7 +53,7 @@ from mlp_hub.executors.shared_volume.isolation_levels import SharedVolumeTenantF
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
 from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
-from mlp_hub.executors.turns import Turns
+from mlp_hub.executors.turns import TimeSlices
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
 from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable
 from mlp_hub.sandbox.control import record_failure, remove_leftovers
@@ -154,7 +154,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         # each their own: those that all share may be waiting for processes to end
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
         self._disk_looker = ThreadPoolExecutor(1, "processes")
-        self._uses: Turns[str | Home, DiskUse] = Turns()
+        self._uses: TimeSlices[str | Home, DiskUse] = TimeSlices()
 
     # -- the interface
 

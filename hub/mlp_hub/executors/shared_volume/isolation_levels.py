@@ -114,7 +114,7 @@ class SharedVolumeTenantFiles:
     async def mounted(self) -> Sequence[str]:
         """Return the tenants with a mount."""
         mounts = self._roots.mounts
-        return [] if mounts is None else await asyncio.to_thread(mounts.standing)
+        return [] if mounts is None else await asyncio.to_thread(mounts.mounted_tenants)
 
     async def rest(self, tenant: str, idle_s: float) -> bool:
         """Take a mount away."""

@@ -23,7 +23,7 @@ from mlp_hub.executors.shared_volume.looking import ModelLooks
 from mlp_hub.executors.shared_volume.manifest import manifest_of
 from mlp_hub.executors.shared_volume.sizes import charge_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
-from mlp_hub.executors.turns import Turns
+from mlp_hub.executors.turns import TimeSlices
 from mlp_hub.executors.workspace import (
     FETCHES,
     Contents,
@@ -85,7 +85,7 @@ class SharedVolumeWorkspace:
         self._fetcher = ThreadPoolExecutor(FETCHES, "fetch")
         self._meter = ThreadPoolExecutor(1, "sizes")
         self._charger = FairPool("charge", CHARGED, 1)
-        self._turns: Turns[Place, Size] = Turns()
+        self._turns: TimeSlices[Place, Size] = TimeSlices()
         # of each user a few, so that one whose disk is slow, or who has huge directories, holds up nobody
         self._files = FairPool("files", FILES, FILES_OF_USER)
         self._spools = FairPool("spools", SPOOLS, 1)

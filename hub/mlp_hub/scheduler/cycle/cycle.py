@@ -34,7 +34,7 @@ from mlp_hub.scheduler.model.types import CapacityWindow, Decision
 from mlp_hub.scheduler.nodes.placement import domain_label
 from mlp_hub.scheduler.policy import end_of
 from mlp_hub.scheduler.preemption.defragment import make_way
-from mlp_hub.scheduler.preemption.eligibility import Rights
+from mlp_hub.scheduler.preemption.eligibility import PreemptionRights
 from mlp_hub.scheduler.preemption.victims import NotYet, RoomMade, ShortOfNodes, make_room, room_comes
 from mlp_hub.scheduler.reasons.verdicts import WantsReason, reason_to_tell
 from mlp_hub.scheduler.workloads.pending import Awaits, Entry, JobClass
@@ -81,7 +81,7 @@ class Preemption:
     made: RoomMade
     start: ProposedStart
     reservations: Reservations
-    rights: Rights
+    rights: PreemptionRights
 
 
 NoVictims = Unsearched | RoomMade | NotYet | ShortOfNodes | None
@@ -267,7 +267,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         if isinstance(assigned, Assignment) or assigned is Obstacle.PROMISES:
             return None
-        if state.running.stopping and room_comes(Rights(state, entry)):
+        if state.running.stopping and room_comes(PreemptionRights(state, entry)):
             return Unsearched.STOPPING
         if not state.policy.preemption:
             return None
@@ -285,7 +285,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         if not state.may_stop(cls) and not state.overshare.any_but(cls.tenant, state.running.preemptible):
             return None
-        rights = Rights(state, entry)
+        rights = PreemptionRights(state, entry)
         made = make_room(rights, self.spared)
         if not isinstance(made, RoomMade):
             made = make_way(rights, made, self.spared)

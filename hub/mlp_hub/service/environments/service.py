@@ -28,7 +28,7 @@ from mlp_hub.service.storage.environments import check_unused, no_images, not_he
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.networks import Networks
-from mlp_hub.service.tenants.service import places
+from mlp_hub.service.tenants.service import memberships_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -260,7 +260,7 @@ def _existing(tx: Tx, tenant: str, name: str) -> Environment:
 
 
 def _leads(tx: Tx, tenant: str, user: str) -> bool:
-    return any(m.tenant == tenant and m.role == "admin" for m in places(tx, user))
+    return any(m.tenant == tenant and m.role == "admin" for m in memberships_of(tx, user))
 
 
 def _taken(there: Environment, name: str) -> Refused:

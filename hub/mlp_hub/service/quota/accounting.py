@@ -182,7 +182,7 @@ class Quotas:
         known = self._families.of.get(name)
         if known is not None:
             return known
-        found = self._tx.tenants.standing(name)
+        found = self._tx.tenants.with_parenthood(name)
         if found is None:
             return None
         tenant, is_parent = found

@@ -364,7 +364,7 @@ class TenantService:
 
     async def of_user(self, user: str) -> Sequence[Member]:
         """Return the tenants of a user with their role in each; `default` when they are in none."""
-        return await self._db.read(lambda tx: places(tx, user))
+        return await self._db.read(lambda tx: memberships_of(tx, user))
 
     async def sync_groups(
         self, user: str, groups: Iterable[str], *, actor: str = THE_HUB
@@ -388,10 +388,10 @@ class TenantService:
                 self._note(tx, actor, "member.set", user, tenant=member.tenant, detail=detail)
             for member in sync.gone:
                 self._remove(tx, changes, member, actor, {"source": GROUP})
-            return places(tx, user)
+            return memberships_of(tx, user)
 
         def look(tx: Tx) -> tuple[Sync, list[Member]]:
-            return sync_of(tx, user, wanted, self._groups), places(tx, user)
+            return sync_of(tx, user, wanted, self._groups), memberships_of(tx, user)
 
         sync, now = await self._db.read(look)
         await self.left_out.tell(user, sync.left_out)
@@ -564,19 +564,19 @@ class TenantService:
         return await told(self._db.write(fn), self.changed)
 
 
-def places(tx: Tx, user: str) -> list[Member]:
+def memberships_of(tx: Tx, user: str) -> list[Member]:
     """Return the user's tenants; a user in none is in `default`."""
     return tx.members.of_user(user) or [Member(DEFAULT_TENANT, user, Role.MEMBER, "default")]
 
 
 def tenants_of(tx: Tx, user: str) -> frozenset[str]:
     """Return the names of the user's tenants; a user in none is in `default`."""
-    return frozenset(place.tenant for place in places(tx, user))
+    return frozenset(place.tenant for place in memberships_of(tx, user))
 
 
 def default_tenant(tx: Tx, user: str) -> str:
     """Return the tenant that the user's work belongs to when none is named: their choice, else their first."""
-    mine = [m.tenant for m in places(tx, user)]
+    mine = [m.tenant for m in memberships_of(tx, user)]
     known = tx.users.get(user)
     return known.default_tenant if known is not None and known.default_tenant in mine else mine[0]
 

@@ -9,7 +9,7 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import Member, Tenant
 from mlp_hub.service.tenants import wire
-from mlp_hub.service.tenants.groups import GroupPolicy, GroupsGive, Place, no_tenant
+from mlp_hub.service.tenants.groups import GrantedRole, GroupPolicy, GroupsGive, no_tenant
 from mlp_hub.service.tenants.validation import check_sharing
 from mlp_hub.store import Database
 from mlp_hub.store.tx import Tx
@@ -67,7 +67,7 @@ def sync_of(tx: Tx, user: str, wanted: GroupsGive, policy: GroupPolicy) -> Sync:
     return Sync(tuple(put), gone, tuple(new), tuple(left_out))
 
 
-def _there(tx: Tx, places: Mapping[str, Place]) -> set[str]:
+def _there(tx: Tx, places: Mapping[str, GrantedRole]) -> set[str]:
     """Return those of the tenants that are there."""
     if len(places) > FEW:
         return tx.tenants.names()

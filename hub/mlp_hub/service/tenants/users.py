@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
 from mlp_hub.service.support.told import told
-from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.service.tenants.service import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -110,7 +110,7 @@ class UserService:
             user = tx.users.get(name)
             if user is None:
                 raise not_found("user", name)
-            mine = [m.tenant for m in places(tx, name)]
+            mine = [m.tenant for m in memberships_of(tx, name)]
             if tenant not in mine:
                 raise Refused(
                     Reason.INVALID,

@@ -16,7 +16,7 @@ from mlp_hub.store.tables import quota_request as q
 _amounts = msgspec.json.Decoder(tuple[tuple[str, int], ...])
 
 
-class Asking(Repo):
+class TeamRequests(Repo):
     """All of both kinds."""
 
     __slots__ = ()

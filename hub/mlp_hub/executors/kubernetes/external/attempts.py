@@ -28,7 +28,7 @@ from mlp_hub.executors.kubernetes.external.views import ExternalView, view_of
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
-from mlp_hub.executors.kubernetes.sync_loop import Tending
+from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
 from mlp_hub.executors.kubernetes.tenancy.network import between_ranks
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict
 from mlp_hub.executors.nodes import NodeInfo
@@ -67,7 +67,7 @@ class ExternalAttempts:
     ) -> None:
         self._client, self._at, self._fence = client, at, fence
         self._nodes, self._tenant_of, self._clock = nodes, tenant_of, clock
-        self._tending = Tending(self._advance, tells_news=True)
+        self._tending = SyncLoop(self._advance, tells_news=True)
         self._objects = ExternalObjects(client, at, served, self._changed, self._tending.news)
         self.jobs = AdmissionGate(client, self._objects, fence, tenant_of)
         self._epoch = 0

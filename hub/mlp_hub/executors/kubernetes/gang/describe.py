@@ -12,7 +12,7 @@ from mlp_hub.executors.kubernetes.gang.made import Described
 from mlp_hub.executors.kubernetes.gang.shape import LONGEST_NAME, Outline
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, Installation
 from mlp_hub.executors.kubernetes.nodes.devices import USUAL
-from mlp_hub.executors.kubernetes.operators import Ways
+from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.tenancy.network import between_ranks
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import (
@@ -64,7 +64,7 @@ class Gang:
 
 
 def describe(
-    spec: LaunchSpec, at: Installation, ways: Ways, name: str, devices: Collection[str] = ()
+    spec: LaunchSpec, at: Installation, ways: OperatorWays, name: str, devices: Collection[str] = ()
 ) -> Gang:
     """Return the objects of an attempt, called `name`; raise `CannotStart` if the cluster can never run it.
 
