@@ -44,10 +44,10 @@ class Steps:
         if self.full:
             raise Refused(Reason.DISK_FULL, msg("full"))
 
-    def told(self, lines: str) -> None:
+    def report_output(self, lines: str) -> None:
         self.lines = lines
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         if self.stopped and not self.still:
             raise self.stopped
         self.still = max(self.still - 1, 0)

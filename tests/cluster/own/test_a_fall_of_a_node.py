@@ -65,7 +65,7 @@ async def running_gang(lab: KubeLab) -> AsyncIterator[tuple[ClusterExecutor, Lau
 def said(seen: Observation) -> str:
     assert seen.failure is not None
     assert seen.failure.cause is Cause.NODE_LOST  # after which a job is tried again elsewhere
-    return str(seen.failure.told)
+    return str(seen.failure.localized_message)
 
 
 async def test_a_gang_whose_node_is_killed_is_lost_whole(lab: KubeLab) -> None:

@@ -71,7 +71,7 @@ async def began(lab: KubeLab, spec: LaunchSpec) -> None:
 def said(seen: Observation) -> str:
     assert seen.failure is not None
     assert seen.failure.said is not None
-    return str(seen.failure.told)
+    return str(seen.failure.localized_message)
 
 
 @pytest.mark.differs("Starts that wait", only="cluster")

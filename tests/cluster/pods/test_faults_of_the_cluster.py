@@ -40,7 +40,7 @@ def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
 
 def said(seen: Observation) -> str:
     assert seen.failure is not None
-    return str(seen.failure.told)
+    return str(seen.failure.localized_message)
 
 
 async def all_run(executor: KubernetesExecutor, spec: LaunchSpec) -> Observation:

@@ -64,7 +64,7 @@ async def test_an_image_that_does_not_exist_fails_the_job_and_is_named(
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
         assert seen.failure.cause is Cause.START_FAILED
-        assert NONE in str(seen.failure.told)
+        assert NONE in str(seen.failure.localized_message)
 
 
 async def test_nodes_have_an_image_before_it_is_needed_and_one_that_is_none_is_told(kube: Kube) -> None:
@@ -85,7 +85,7 @@ async def test_nodes_have_an_image_before_it_is_needed_and_one_that_is_none_is_t
 
             async def told() -> bool:
                 kept = (await client.list(DAEMON_SETS, at.namespace, labels=prewarming.selector(at))).items
-                found = {image: (ready, of) for image, ready, of in map(prewarming.told, kept)}
+                found = {image: (ready, of) for image, ready, of in map(prewarming.keeper_status, kept)}
                 return found == {at.image: (1, 1), TENSORFLOW: (1, 1), NONE: (0, 1)}
 
             await wait_until(told, what="the images on the node", every=0.3)

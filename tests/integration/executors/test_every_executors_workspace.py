@@ -69,9 +69,9 @@ class TestWorkspace(Contract):
             await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
             await asyncio.to_thread(self.under.put_in_run, spec.of, "ckpt/model", "weights")
 
-            def goes_on() -> None:
+            def check_cancelled() -> None:
                 raise InterruptedError
 
             with pytest.raises(InterruptedError):
-                await executor.workspace.erase(spec.of, 0, goes_on)
+                await executor.workspace.erase(spec.of, 0, check_cancelled)
             assert await executor.workspace.newest_checkpoint(spec.of) is not None

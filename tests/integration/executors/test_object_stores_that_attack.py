@@ -26,10 +26,10 @@ class Steps:
     def admit(self, size: int) -> None:
         assert size < 1 << 40, size
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         pass
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         pass
 
 

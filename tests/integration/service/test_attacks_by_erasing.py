@@ -35,19 +35,19 @@ class Endless:
         self._real = shared_volume.remove_directory
         monkeypatch.setattr(shared_volume, "remove_directory", self.remove)
 
-    def remove(self, workspace: Path, goes_on: Callable[[], None]) -> None:
+    def remove(self, workspace: Path, check_cancelled: Callable[[], None]) -> None:
         if self.user in workspace.parts:
-            self._wait(workspace, goes_on)
-        self._real(workspace, goes_on)
+            self._wait(workspace, check_cancelled)
+        self._real(workspace, check_cancelled)
 
-    def _wait(self, workspace: Path, goes_on: Callable[[], None]) -> None:
+    def _wait(self, workspace: Path, check_cancelled: Callable[[], None]) -> None:
         with self._lock:
             self.begun.append(workspace.name)
             self._now += 1
             self.most = max(self.most, self._now)
         try:
             while not self.open.wait(0.005):
-                goes_on()
+                check_cancelled()
         finally:
             with self._lock:
                 self._now -= 1

@@ -228,12 +228,12 @@ async def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
 async def test_a_copy_gives_way_to_another_team_and_continues_from_there(
     tmp_path: Path, false: FalseStore
 ) -> None:
-    small, goes_on = b"small", threading.Event()
+    small, check_cancelled = b"small", threading.Event()
     false.listed = [("a.txt", 5, tag(small)), ("b.txt", 5, tag(small))]
 
     def answer(key: str, _: dict[str, str]) -> Any:
         if key == "b.txt":
-            goes_on.wait()
+            check_cancelled.wait()
         return 200, {}, small
 
     false.answer = answer
@@ -264,12 +264,12 @@ async def test_a_copy_gives_way_to_another_team_and_continues_from_there(
 
             await until(is_ready, what="the copy of the other team")
             assert (await rig.platform.datasets.get(SYSTEM, "ann", "pets")).state == "creating"
-            goes_on.set()
+            check_cancelled.set()
             assert (await ended(rig)).state == "ready"
             assert not turns._held
             assert sum("/a.txt" in url for url in false.asked) == 2  # once of each team
     finally:
-        goes_on.set()
+        check_cancelled.set()
 
 
 async def test_a_stopped_copy_from_a_hanging_endpoint_can_be_deleted(

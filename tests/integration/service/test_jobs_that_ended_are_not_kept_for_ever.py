@@ -206,10 +206,10 @@ async def test_directories_of_one_user_that_take_for_ever_hold_up_no_other_users
     free = threading.Event()
     real = shared_volume.remove_directory
 
-    def slow(workspace: Path, goes_on: Callable[[], None]) -> None:
+    def slow(workspace: Path, check_cancelled: Callable[[], None]) -> None:
         while "mal" in workspace.parts and not free.wait(0.005):
-            goes_on()
-        real(workspace, goes_on)
+            check_cancelled()
+        real(workspace, check_cancelled)
 
     monkeypatch.setattr(shared_volume, "remove_directory", slow)
 
@@ -250,7 +250,7 @@ async def test_a_turn_that_finds_nothing_comes_again_only_when_the_oldest_is_due
 async def test_one_that_cannot_be_removed_is_looked_for_less_and_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(workspace: Path, goes_on: Callable[[], None]) -> None:
+    def refuse(workspace: Path, check_cancelled: Callable[[], None]) -> None:
         raise PermissionError(13, "no", str(workspace))
 
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:

@@ -28,12 +28,12 @@ def killed_at(step: int) -> Callable[[], None]:
     """Return what lets so many steps pass."""
     left = [step]
 
-    def goes_on() -> None:
+    def check_cancelled() -> None:
         left[0] -= 1
         if left[0] < 0:
             raise KilledError
 
-    return goes_on
+    return check_cancelled
 
 
 @pytest.fixture
@@ -58,11 +58,11 @@ def tree(tmp_path: Path) -> Path:
     return top
 
 
-def copied(old: Path, new: Path, goes_on: Callable[[], None] = nothing) -> int:
+def copied(old: Path, new: Path, check_cancelled: Callable[[], None] = nothing) -> int:
     new.mkdir(exist_ok=True)
     done: list[int] = []
     with DirHandle.at(old) as source, DirHandle.at(new) as target:
-        moving.copy(source, target, Pass(goes_on, done.append))
+        moving.copy(source, target, Pass(check_cancelled, done.append))
     return sum(done)
 
 

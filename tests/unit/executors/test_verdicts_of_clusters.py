@@ -374,7 +374,7 @@ def test_a_forged_reason_of_a_program_is_not_shown_as_a_message(tmp_path: Any, w
     failure = judge(scene(records={0: record, 1: RUNS})).end
     assert failure is not None
     assert failure.failure is not None
-    assert str(failure.failure.told) == "it failed"
+    assert str(failure.failure.localized_message) == "it failed"
 
 
 def test_a_reason_that_is_deep_is_none(tmp_path: Any) -> None:
@@ -391,7 +391,10 @@ def test_a_reason_that_a_rank_tells_is_told(tmp_path: Any) -> None:
         "args": {"who": who, "error": "a {b}\x1b[2J", "code": 3},
     }
     record = told_by(tmp_path, said=said)
-    assert str(Failure(Cause.PROGRAM_ERROR, said=record.said).told) == "rank 0: a {b} (exit status 3)"
+    assert (
+        str(Failure(Cause.PROGRAM_ERROR, said=record.said).localized_message)
+        == "rank 0: a {b} (exit status 3)"
+    )
 
 
 def test_times_that_a_rank_tells_are_those_of_its_attempt() -> None:

@@ -344,7 +344,7 @@ def test_giving_up_to_start_fails_the_job_with_its_error() -> None:
         Cause.START_FAILED,
         text,
     )
-    assert move.new.failure.told == move.step.message  # told to each reader in their language
+    assert move.new.failure.localized_message == move.step.message  # told to each reader in their language
 
 
 def test_a_resized_job_continues_with_its_new_placement_and_uses_up_no_retry() -> None:

@@ -287,7 +287,7 @@ async def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_w
         job = m.job("wide")
         m.size["wide"] = 2048
         assert await m.look() == [job.attempt]
-        why = m.failures[0].told.args["why"]
+        why = m.failures[0].localized_message.args["why"]
         assert isinstance(why, Message)
         assert why.args == {"used": Quantity(2048, "MiB"), "bound": Quantity(1024, "MiB")}
 

@@ -96,7 +96,7 @@ async def enter(call: Call) -> AppEntered:
 async def used(call: Call) -> str:
     """Store the counts of requests to apps, which the gateway reports every few seconds."""
     told: AppsUsed = call.body
-    await call.platform.app_usage.told(
+    await call.platform.app_usage.store_report(
         [(one.kind, one.name, one.run, _counted(one)) for one in told.counted],
         [(one.name, one.under_way) for one in told.counted if one.kind == "app"],
     )

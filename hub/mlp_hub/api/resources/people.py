@@ -57,7 +57,7 @@ async def import_(call: Call) -> PeopleImported:
         )
     teams = {tenant.name for tenant in await call.platform.tenants.list()}
     plans = await _planned(call, people, teams)
-    told = list(map(_told, plans)) if asked.dry_run else await _done(call, plans)
+    told = list(map(_to_wire, plans)) if asked.dry_run else await _done(call, plans)
     refused = sum(one.state == "refused" for one in told)
     return PeopleImported(
         people=told, done=len(told) - refused - sum(one.state == "there" for one in told), refused=refused
@@ -117,13 +117,13 @@ async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
     def told(plan: _Plan) -> ImportedPerson:
         name = plan.person.name
         if plan.state not in ("new", "joins"):
-            return _told(plan)
+            return _to_wire(plan)
         if name in refused:
-            return _told(replace(plan, state="refused", note=refused[name].message))
+            return _to_wire(replace(plan, state="refused", note=refused[name].message))
         if plan.state == "joins":
-            return _told(replace(plan, state="joined"))
+            return _to_wire(replace(plan, state="joined"))
         note = notes[name]  # the account is there, and its password must not be lost
-        return _told(replace(plan, state="made", note=note.message if note else NOTHING), passwords[name])
+        return _to_wire(replace(plan, state="made", note=note.message if note else NOTHING), passwords[name])
 
     return list(map(told, plans))
 
@@ -168,7 +168,7 @@ async def _joined(call: Call, one: PersonLine) -> None:
         await call.platform.tenants.set_member(one.team, one.name, actor=call.principal.name)
 
 
-def _told(plan: _Plan, password: str | None = None) -> ImportedPerson:
+def _to_wire(plan: _Plan, password: str | None = None) -> ImportedPerson:
     one = plan.person
     return ImportedPerson(
         line=one.line,

@@ -21,10 +21,10 @@ async def runtimes(call: Call) -> Sequence[RuntimeInfo]:
     who = call.principal
     user = who.name if who.kind is CallerKind.USER else None
     found = await call.platform.runtimes.offered(user, everything=who.is_platform_admin)
-    return [_told(one, call.reader) for one in found]
+    return [_to_wire(one, call.reader) for one in found]
 
 
-def _told(one: RuntimeInfo, reader: Reader) -> RuntimeInfo:
+def _to_wire(one: RuntimeInfo, reader: Reader) -> RuntimeInfo:
     if one.tenant is not None:  # what people wrote stays as it is
         return one
     return msgspec.structs.replace(one, description=render(Message(one.description), reader))

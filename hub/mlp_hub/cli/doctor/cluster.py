@@ -197,7 +197,7 @@ async def _prewarmed(settings: Settings, client: KubernetesClient) -> list[Check
     at = in_cluster.installation_of(settings)
     kept = await client.list(kinds.DAEMON_SETS, at.namespace, labels=prewarming.selector(at))
     checks = []
-    for image, ready, all_nodes in map(prewarming.told, kept.items):
+    for image, ready, all_nodes in map(prewarming.keeper_status, kept.items):
         text = say("{image} is on {ready} of {all} nodes", image=image, ready=ready, all=all_nodes)
         if ready == all_nodes:
             checks.append(Check("prewarmed", OK, text))

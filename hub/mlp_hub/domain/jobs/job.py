@@ -188,7 +188,7 @@ class Failure:
     hint_limit: int = 0  # the number that the hint is about
 
     @property
-    def told(self) -> Message:
+    def localized_message(self) -> Message:
         """Message of the failure, in each reader's language."""
         return verbatim(self.message) if self.said is None else from_data(self.said)
 
@@ -393,9 +393,13 @@ class Job:
         return self.ran + max(self.finished_at - self.started_at, 0.0)
 
     @property
-    def failure_told(self) -> Message:
+    def failure_message(self) -> Message:
         """Message of its failure, such as an exception, which says more than an exit status; without one, its own message."""
-        return self.failure.told if self.failure is not None and self.failure.message else self.message
+        return (
+            self.failure.localized_message
+            if self.failure is not None and self.failure.message
+            else self.message
+        )
 
     @property
     def reference(self) -> str:

@@ -306,7 +306,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         try:
             made = await created(self._client, CONFIG_MAPS, wanted)
         except (ForbiddenError, InvalidObjectError) as error:
-            raise CannotStart(pod_problems.refused(CONFIG_MAPS.kind, error.said).told) from error
+            raise CannotStart(pod_problems.refused(CONFIG_MAPS.kind, error.said).localized_message) from error
         claim = self._cache.learn_claim(made)
         if claim.end is None:
             await self._make(claim, gang)

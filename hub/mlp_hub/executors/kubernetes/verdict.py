@@ -338,7 +338,7 @@ def _after(ranks: Sequence[_Rank], first: _Rank) -> Failure | None:
     before, other = min(ended, key=lambda each: each[0])
     said = msg(
         "{what}; rank {n} had ended {seconds} s before, with exit status {code}",
-        what=failure.told,
+        what=failure.localized_message,
         n=other.number,
         seconds=f"{at - before:.1f}",
         code=other.exit_code or 0,

@@ -141,7 +141,7 @@ class LocalEnvironments:
             with self._at_work(of, owner, epoch) as arriving:
                 final = self._directories.stored(of)
                 if final.is_dir():
-                    return _extent(final, steps.goes_on)
+                    return _extent(final, steps.check_cancelled)
                 with DirHandle.at(arriving) as folder:
                     _write(folder, _LOCK, lock)
                 for step in _install_commands(self._python, of.name):
@@ -187,7 +187,7 @@ class LocalEnvironments:
     async def _in_turn(self, tenant: str, work: Callable[[], T], steps: BuildSteps) -> T:
         """Work in a thread; a tenant whose steps are many or never end keeps only its own waiting."""
         async with self._turns.setdefault(tenant, asyncio.Lock()):
-            steps.goes_on()  # it may have waited for long
+            steps.check_cancelled()  # it may have waited for long
             return await asyncio.get_running_loop().run_in_executor(self._makers, work)
 
     @contextlib.contextmanager
@@ -247,7 +247,7 @@ class LocalEnvironments:
             _check_on(arriving, steps)
             if (now := _last_lines(build)) != said:
                 said = now
-                steps.told(said)
+                steps.report_output(said)
             if time.monotonic() - measured > MEASURE_S:
                 steps.admit(max(charge_of([arriving / _CACHE]), charge_of([arriving / of.name])))
                 measured = time.monotonic()
@@ -256,7 +256,7 @@ class LocalEnvironments:
                     msg("it took longer than {n} minutes; name fewer packages", n=int(LONGEST_S / 60))
                 )
         said = _last_lines(build)
-        steps.told(said)
+        steps.report_output(said)
         if state.exit is None:
             raise OSError(errno.EIO, "the sandbox that makes an environment has vanished")
         if state.exit.oom:
@@ -309,7 +309,7 @@ class LocalEnvironments:
             remove_directory_in(top, BASE)  # a package may have brought whatever it likes
             _write(top, BASE, self.base)
             remove_directory_in(folder, _CACHE)
-            extent = _settled(top, steps.goes_on)
+            extent = _settled(top, steps.check_cancelled)
         steps.admit(extent.size)
         os.sync()
         return extent
@@ -380,7 +380,7 @@ def _install_commands(python: str, name: str) -> tuple[_Step, ...]:
 
 def _check_on(arriving: Path, steps: BuildSteps) -> None:
     """Raise where a step must not continue, or the disk has too little left for it."""
-    steps.goes_on()
+    steps.check_cancelled()
     if (space := space_of(arriving)) is not None:
         steps.leaves(space)
 
@@ -405,14 +405,14 @@ def _last_lines(build: Path) -> str:
     return _ADDRESS.sub("", "\n".join(each[3] for each in words if len(each) == 4)).strip()
 
 
-def _settled(top: DirHandle, goes_on: Callable[[], None]) -> Extent:
+def _settled(top: DirHandle, check_cancelled: Callable[[], None]) -> Extent:
     """Give all entries below to the platform; raise `BuildFailed` for other kinds than file, directory, link."""
     root = os.geteuid() == 0
     files = size = entries = 0
     left: list[tuple[str, ...]] = [()]
     while left:
         names = left.pop()
-        goes_on()
+        check_cancelled()
         with top.deep_inside(names) as folder:
             if root:
                 folder.give(0, 0)
@@ -444,6 +444,6 @@ def _entries(folder: DirHandle) -> Sequence[tuple[str, os.stat_result]]:
         return [(entry.name, entry.stat(follow_symlinks=False)) for entry in found]
 
 
-def _extent(top: Path, goes_on: Callable[[], None]) -> Extent:
-    goes_on()
+def _extent(top: Path, check_cancelled: Callable[[], None]) -> Extent:
+    check_cancelled()
     return Extent(0, charge_of([top]))

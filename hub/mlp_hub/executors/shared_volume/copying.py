@@ -70,9 +70,9 @@ def extent_of(top: Path, path: str) -> Extent:
     return _not_empty(count, path)
 
 
-def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], None]) -> Extent:
+def copy(top: Path, path: str, target: Path, most: int, check_cancelled: Callable[[], None]) -> Extent:
     """Copy the files at a path into a directory, replace its contents, and sync them to disk; blocks."""
-    remove_directory(target, goes_on)
+    remove_directory(target, check_cancelled)
     shelf = target.parent
     os.makedirs(shelf.parent, 0o711, exist_ok=True)  # noqa: PTH103 - all above it is the platform's
     # what is kept is read by its owner's notebooks, and the directory above lets in nobody else
@@ -82,7 +82,7 @@ def copy(top: Path, path: str, target: Path, most: int, goes_on: Callable[[], No
         mine.inside(target.name, make=0o755) as kept,
     ):
         os.fchmod(kept.fd, 0o755)
-    copier = _Copier(most, goes_on)
+    copier = _Copier(most, check_cancelled)
     with DirHandle.at(target) as there:
         for folder, name in _sources(top, path):
             if name is None:
@@ -165,9 +165,9 @@ def _add_up(folder: DirHandle, path: str, count: _Count, depth: int) -> None:
 class _Copier:
     """Copy in progress."""
 
-    def __init__(self, most: int, goes_on: Callable[[], None]) -> None:
+    def __init__(self, most: int, check_cancelled: Callable[[], None]) -> None:
         self._most = most
-        self._goes_on = goes_on
+        self._check_cancelled = check_cancelled
         self.count = _Count()
 
     def directory(self, folder: DirHandle, to: DirHandle, path: str, depth: int) -> None:
@@ -186,7 +186,7 @@ class _Copier:
                 os.fsync(there.fd)
 
     def file(self, folder: DirHandle, to: DirHandle, name: str, path: str) -> None:
-        self._goes_on()
+        self._check_cancelled()
         try:
             source = folder.read(name)
         except OSError as error:
@@ -208,7 +208,7 @@ class _Copier:
             return os.fstat(to).st_size
         done = 0
         while done <= size:  # one byte more than there was says that it grows
-            self._goes_on()
+            self._check_cancelled()
             data = os.pread(source.fileno(), CHUNK, done)
             if not data:
                 break

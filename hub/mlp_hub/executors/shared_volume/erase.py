@@ -20,10 +20,10 @@ MOST_NAMES = 10_000
 """Safety: names of a directory in memory at a time: a program can make millions."""
 
 
-def remove_directory(path: Path, goes_on: Callable[[], None] = lambda: None) -> None:
+def remove_directory(path: Path, check_cancelled: Callable[[], None] = lambda: None) -> None:
     """Remove the directory with all in it; nothing is done where there is none, a link in its place is removed.
 
-    `goes_on` is called before each step, and may raise to leave the rest where it is. Raises OSError when something cannot
+    `check_cancelled` is called before each step, and may raise to leave the rest where it is. Raises OSError when something cannot
     be removed.
     """
     try:
@@ -31,10 +31,12 @@ def remove_directory(path: Path, goes_on: Callable[[], None] = lambda: None) -> 
     except FileNotFoundError:
         return
     with above:
-        remove_directory_in(above, path.name, goes_on)
+        remove_directory_in(above, path.name, check_cancelled)
 
 
-def remove_directory_in(above: DirHandle, name: str, goes_on: Callable[[], None] = lambda: None) -> None:
+def remove_directory_in(
+    above: DirHandle, name: str, check_cancelled: Callable[[], None] = lambda: None
+) -> None:
     """Remove what lies in an open directory in the same way."""
     try:
         found = above.stat(name)
@@ -45,12 +47,12 @@ def remove_directory_in(above: DirHandle, name: str, goes_on: Callable[[], None]
         return
     _open_up(name, above)
     with above.inside(name) as top:
-        _empty_all(top, goes_on)
+        _empty_all(top, check_cancelled)
     above.remove_folder(name)
 
 
-def turn_of(most: int, goes_on: Callable[[], None]) -> Callable[[], None]:
-    """Return a `goes_on` that raises `Unfinished` after `most` steps.
+def turn_of(most: int, check_cancelled: Callable[[], None]) -> Callable[[], None]:
+    """Return a `check_cancelled` that raises `Unfinished` after `most` steps.
 
     So a removal ends although others continue to make files.
     """
@@ -58,7 +60,7 @@ def turn_of(most: int, goes_on: Callable[[], None]) -> Callable[[], None]:
 
     def step() -> None:
         nonlocal left
-        goes_on()
+        check_cancelled()
         left -= 1
         if left < 0:
             raise Unfinished
@@ -66,16 +68,16 @@ def turn_of(most: int, goes_on: Callable[[], None]) -> Callable[[], None]:
     return step
 
 
-def _empty_all(top: DirHandle, goes_on: Callable[[], None]) -> None:
+def _empty_all(top: DirHandle, check_cancelled: Callable[[], None]) -> None:
     # no program can have guessed it, so nothing has such a name already
     fresh = secrets.token_hex(16)
     moved = 0
-    while below := _clear(top, goes_on):
+    while below := _clear(top, check_cancelled):
         for name in below:
-            goes_on()
+            check_cancelled()
             _open_up(name, top)
             with top.inside(name) as directory:
-                while inside := _clear(directory, goes_on):
+                while inside := _clear(directory, check_cancelled):
                     for inner in inside:
                         moved += 1
                         _open_up(inner, directory)
@@ -83,7 +85,7 @@ def _empty_all(top: DirHandle, goes_on: Callable[[], None]) -> None:
             top.remove_folder(name)
 
 
-def _clear(directory: DirHandle, goes_on: Callable[[], None]) -> list[str]:
+def _clear(directory: DirHandle, check_cancelled: Callable[[], None]) -> list[str]:
     """Remove files and other entries that are not directories; return the names of the directories.
 
     Where there are very many, only some are returned.
@@ -91,7 +93,7 @@ def _clear(directory: DirHandle, goes_on: Callable[[], None]) -> list[str]:
     below = []
     with directory.entries() as entries:
         for entry in entries:
-            goes_on()
+            check_cancelled()
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)
                 if len(below) >= MOST_NAMES:

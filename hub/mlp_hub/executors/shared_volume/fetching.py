@@ -43,10 +43,10 @@ class _NoSteps:
     def admit(self, size: int) -> None:
         """Never asked."""
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         """Never told."""
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         """Let it."""
 
 
@@ -93,7 +93,7 @@ def address(source: OpenSource, ask: SourceAsk) -> str:
 def _follow(process: subprocess.Popen[bytes], steps: FetchSteps) -> Extent:
     for said in _lines(process, steps):
         if "percent" in said:
-            steps.told(int(said["percent"]))
+            steps.report_progress(int(said["percent"]))
         elif "room" in said:
             steps.admit(int(said["room"]))
             _tell(process, "go")
@@ -116,7 +116,7 @@ def _lines(process: subprocess.Popen[bytes], steps: FetchSteps) -> Iterator[dict
         return
     fd, rest, heard = process.stdout.fileno(), b"", time.monotonic()
     while True:
-        steps.goes_on()
+        steps.check_cancelled()
         if select.select([fd], [], [], LOOK_S)[0]:
             data = os.read(fd, 1 << 16)
             if not data:

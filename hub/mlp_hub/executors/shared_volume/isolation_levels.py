@@ -77,33 +77,38 @@ class SharedVolumeTenantFiles:
         way: Crossing,
         what: Sequence[Belonging],
         epoch: int,
-        goes_on: Callable[[], None],
+        check_cancelled: Callable[[], None],
         did: Callable[[int], None],
     ) -> None:
         """Copy."""
-        await self._act(epoch, self._each, way, what, moving.copy, goes_on, did, make=True)
+        await self._act(epoch, self._each, way, what, moving.copy, check_cancelled, did, make=True)
 
     async def compare(
         self,
         way: Crossing,
         what: Sequence[Belonging],
         epoch: int,
-        goes_on: Callable[[], None],
+        check_cancelled: Callable[[], None],
         did: Callable[[int], None],
     ) -> None:
         """Compare."""
 
         def work() -> None:
-            self._each(way, what, moving.compare, goes_on, did, make=False)
+            self._each(way, what, moving.compare, check_cancelled, did, make=False)
             os.sync()
 
         await self._act(epoch, work)
 
     async def dissolve(
-        self, tenant: str, kept: Isolation, what: Sequence[Belonging], epoch: int, goes_on: Callable[[], None]
+        self,
+        tenant: str,
+        kept: Isolation,
+        what: Sequence[Belonging],
+        epoch: int,
+        check_cancelled: Callable[[], None],
     ) -> None:
         """Remove."""
-        await self._act(epoch, self._dissolve, tenant, kept, what, goes_on)
+        await self._act(epoch, self._dissolve, tenant, kept, what, check_cancelled)
 
     async def rotate(self, tenant: str, epoch: int) -> None:
         """Give a tenant another key."""
@@ -206,7 +211,7 @@ class SharedVolumeTenantFiles:
         way: Crossing,
         what: Sequence[Belonging],
         work: Callable[[DirHandle, DirHandle, moving.Pass], None],
-        goes_on: Callable[[], None],
+        check_cancelled: Callable[[], None],
         did: Callable[[int], None],
         *,
         make: bool,
@@ -225,10 +230,10 @@ class SharedVolumeTenantFiles:
                     if make:
                         _shelf(source, target, names)
                     there = held.enter_context(target.deep_inside(names))
-                    work(folder, there, moving.Pass(goes_on, did))
+                    work(folder, there, moving.Pass(check_cancelled, did))
 
     def _dissolve(
-        self, tenant: str, kept: Isolation, what: Sequence[Belonging], goes_on: Callable[[], None]
+        self, tenant: str, kept: Isolation, what: Sequence[Belonging], check_cancelled: Callable[[], None]
     ) -> None:
         if not self._exists(tenant, kept):
             return
@@ -236,7 +241,7 @@ class SharedVolumeTenantFiles:
             with self._tree(tenant, kept) as tree:
                 for *above, name in self._all_below(what):
                     with contextlib.suppress(FileNotFoundError), tree.deep_inside(above) as shelf:
-                        remove_directory_in(shelf, name, goes_on)
+                        remove_directory_in(shelf, name, check_cancelled)
         self._roots.dissolve(tenant, kept)
 
     def _all_below(self, what: Iterable[Belonging]) -> Iterator[tuple[str, ...]]:

@@ -129,20 +129,20 @@ def _parse(data: bytes, limit: int) -> tuple[list[LogLine], int]:
     lines: list[LogLine] = []
     used = 0
     begun: dict[bytes, tuple[int, bytes]] = {}  # of each stream the line without an end, and where it is
-    goes_on = False
+    continued = False
     for raw in data.split(b"\n")[:-1]:
-        if len(lines) >= limit and not goes_on:
+        if len(lines) >= limit and not continued:
             break
         used += len(raw) + 1
         time, _, rest = raw.partition(b" ")
         stream, mark, text = [*rest.split(b" ", 2), b"", b""][:3]
         at, before = begun.pop(stream, (len(lines), b""))
         text = _joined(before, text)
-        goes_on = mark == b"P"
-        if goes_on:
+        continued = mark == b"P"
+        if continued:
             begun[stream] = at, text
         when, of, said = (each.decode(errors="replace") for each in (time, stream, text))
-        lines[at : at + 1] = [LogLine(when, of, said, goes_on)]
+        lines[at : at + 1] = [LogLine(when, of, said, continued)]
     return lines, used
 
 

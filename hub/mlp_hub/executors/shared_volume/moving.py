@@ -33,9 +33,9 @@ Names = tuple[str, ...]
 
 @dataclass(slots=True)
 class Pass:
-    """One way through a tree: `goes_on` is called often and may raise to leave off; `did` is told bytes that are done."""
+    """One way through a tree: `check_cancelled` is called often and may raise to leave off; `did` is told bytes that are done."""
 
-    goes_on: Callable[[], None]
+    check_cancelled: Callable[[], None]
     did: Callable[[int], None] = lambda _: None
     links: dict[tuple[int, int], Names] = field(
         default_factory=dict
@@ -47,21 +47,21 @@ def size_of(found: os.stat_result) -> int:
     return min(found.st_size, found.st_blocks * 512) if stat.S_ISREG(found.st_mode) else 0
 
 
-def added_up(top: DirHandle, goes_on: Callable[[], None]) -> int:
+def added_up(top: DirHandle, check_cancelled: Callable[[], None]) -> int:
     """Return the bytes of all files below a directory."""
     total = 0
-    for _, found in _below(top, (), goes_on):
+    for _, found in _below(top, (), check_cancelled):
         total += size_of(found)
     return total
 
 
 def _below(
-    folder: DirHandle, at: Names, goes_on: Callable[[], None]
+    folder: DirHandle, at: Names, check_cancelled: Callable[[], None]
 ) -> Iterator[tuple[Names, os.stat_result]]:
-    for name, found in _entries(folder, at, goes_on):
+    for name, found in _entries(folder, at, check_cancelled):
         if stat.S_ISDIR(found.st_mode):
             with _opened(folder, name, found) as inner:
-                yield from _below(inner, (*at, name), goes_on)
+                yield from _below(inner, (*at, name), check_cancelled)
         else:
             yield (*at, name), found
 
@@ -78,7 +78,7 @@ class _Copy:
     def directory(self, source: DirHandle, target: DirHandle, at: Names) -> None:
         found = os.fstat(source.fd)
         names = set()
-        for name, entry in _entries(source, at, self._going.goes_on):
+        for name, entry in _entries(source, at, self._going.check_cancelled):
             if stat.S_ISSOCK(entry.st_mode):
                 continue
             names.add(name)
@@ -136,7 +136,7 @@ class _Copy:
 
     def _content(self, source: int, target: int, begin: int, end: int) -> None:
         while begin < end:
-            self._going.goes_on()
+            self._going.check_cancelled()
             data = os.pread(source, min(CHUNK, end - begin), begin)
             if not data:
                 return
@@ -154,7 +154,7 @@ def compare(source: DirHandle, target: DirHandle, going: Pass) -> None:
 
 def _compare(source: DirHandle, target: DirHandle, at: Names, going: Pass) -> None:
     names = set()
-    for name, found in _entries(source, at, going.goes_on):
+    for name, found in _entries(source, at, going.check_cancelled):
         if stat.S_ISSOCK(found.st_mode):
             continue
         names.add(name)
@@ -178,7 +178,7 @@ def _compare_contents(source: DirHandle, target: DirHandle, at: Names, size: int
     with source.read(at[-1]) as mine, target.read(at[-1]) as copied:
         for begin, end in _data(mine.fileno(), size):
             for offset in range(begin, end, CHUNK):
-                going.goes_on()
+                going.check_cancelled()
                 piece = min(CHUNK, end - offset)
                 if os.pread(mine.fileno(), piece, offset) != os.pread(copied.fileno(), piece, offset):
                     raise _other(at)
@@ -219,14 +219,14 @@ def _dress(source: int, target: int, found: os.stat_result) -> None:
 
 
 def _entries(
-    folder: DirHandle, at: Names, goes_on: Callable[[], None]
+    folder: DirHandle, at: Names, check_cancelled: Callable[[], None]
 ) -> Iterator[tuple[str, os.stat_result]]:
     if len(at) > DEEPEST:
         raise MovedWrongError(
             msg("{path} is more than {n} directories deep; move it further up", path=_shown(at), n=DEEPEST)
         )
     for name in sorted(_names(folder)):
-        goes_on()
+        check_cancelled()
         yield name, folder.stat(name)
 
 

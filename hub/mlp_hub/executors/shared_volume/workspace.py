@@ -128,12 +128,12 @@ class SharedVolumeWorkspace:
         found.threads = partial(self._files.run, of.user)
         return found
 
-    async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:
+    async def erase(self, of: Place, epoch: int, check_cancelled: Callable[[], None]) -> None:
         """Remove a run's directory with its log, or a home."""
 
         def remove() -> None:
             with self._fence.acting(epoch), self.directories.using(of, write=True) as path:
-                remove_directory(path, goes_on)
+                remove_directory(path, check_cancelled)
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
 
@@ -159,7 +159,14 @@ class SharedVolumeWorkspace:
         return await self._files.run(of.user, self._with, of, copying.extent_of, path)
 
     async def keep(
-        self, of: Place, path: str, to: StoredPlace, *, most: int, epoch: int, goes_on: Callable[[], None]
+        self,
+        of: Place,
+        path: str,
+        to: StoredPlace,
+        *,
+        most: int,
+        epoch: int,
+        check_cancelled: Callable[[], None],
     ) -> tuple[Extent, ModelFormat]:
         """Copy the files at a path, and tell what they are."""
 
@@ -169,7 +176,7 @@ class SharedVolumeWorkspace:
                 self.directories.using(to, write=True) as target,
                 self.directories.using(of) as source,
             ):
-                return copying.copy(source, path, target, most, goes_on)
+                return copying.copy(source, path, target, most, check_cancelled)
 
         extent = await asyncio.get_running_loop().run_in_executor(self._copier, keep)
         return extent, await self._looks.recognise(to.user, lambda: self.directories.using(to))
@@ -221,12 +228,12 @@ class SharedVolumeWorkspace:
         """Return the address of one request to a source."""
         return await self._files.run(source.bucket, fetching.address, source, ask)
 
-    async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
+    async def erase_stored(self, of: StoredPlace, epoch: int, check_cancelled: Callable[[], None]) -> None:
         """Remove the files of something that is stored."""
 
         def remove() -> None:
             with self._fence.acting(epoch), self.directories.using(of, write=True):
-                turn = turn_of(MOST_REMOVED, goes_on)
+                turn = turn_of(MOST_REMOVED, check_cancelled)
                 for path in self.directories.all_of(of):
                     remove_directory(path, turn)
 

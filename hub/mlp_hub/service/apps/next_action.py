@@ -90,7 +90,7 @@ def _failed(app: App, job: Job) -> App:
     failures = 1 if steady else app.failures + 1
     wait = min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 20), MOST_WAIT_S)
     ended = job.finished_at or job.submitted_at
-    why = job.failure_told
+    why = job.failure_message
     if job.phase is Phase.FINISHED:
         why = msg("it ended by itself; a deployed program must run until it is asked to stop")
     return replace(

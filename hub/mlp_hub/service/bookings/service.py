@@ -19,7 +19,7 @@ from mlp_hub.service.bookings.feasibility import Occupancy, Supply, changed, rev
 from mlp_hub.service.bookings.wire import booking_to
 from mlp_hub.service.state.board import APPLIER
 from mlp_hub.service.support import limits, units
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store import Database, Tx
 from mlp_language.message import Arg, Message, TenantRef, msg, some
 
@@ -176,7 +176,7 @@ class BookingService:
             self._seen = None
             self._changed()
 
-        return await told(self._db.write(fn), tell)
+        return await notifying(self._db.write(fn), tell)
 
 
 def _existing(tx: Tx, name: str) -> Tenant:

@@ -21,7 +21,7 @@ from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.storage.ledger import StorageLedger
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg
@@ -127,7 +127,7 @@ class SourceCopies:
             progress = 100 if phase is P.READY else now.progress
             tx.datasets.put(replace(now, phase=phase, progress=progress, message=message))
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     async def hold(self, uid: str, size: int) -> None:
         """Keep room for `size` more bytes than are there. Raises `Refused`."""
@@ -135,7 +135,7 @@ class SourceCopies:
         def work(tx: Tx) -> None:
             self._storage.hold(tx, uid, size)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     async def note(self, uid: str, percent: int) -> None:
         """Store how far it is."""
@@ -163,12 +163,12 @@ class CopySteps:
     def admit(self, size: int) -> None:
         ask_loop(self._loop, lambda: self._copies.hold(self._uid, size), ANSWER_S)
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         if percent != self._percent:
             self._percent = percent
             ask_loop(self._loop, lambda: self._copies.note(self._uid, percent), ANSWER_S)
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         if self._copies.is_stopped(self._uid):
             raise CopyStopped
         self.make_way()

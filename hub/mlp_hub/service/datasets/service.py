@@ -18,7 +18,7 @@ from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.storage.data import check_unused, state_of
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.service import default_tenant, tenants_of
@@ -93,7 +93,7 @@ class DatasetService:
             tx.audit.add(now, actor or user, "dataset.create", asked.name, tenant=tenant, detail=detail)
             return made
 
-        made = await told(self._db.write(work), self._changed)
+        made = await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
         if source is None:
             await self._worker.place(uid)
@@ -321,7 +321,7 @@ class DatasetService:
             self._storage.take(tx, uid, size)
             _remember(tx, once, now)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
 
     async def give(
@@ -351,7 +351,7 @@ class DatasetService:
                 return tx.stored.get(uid)
             return self._storage.give(tx, uid, granted, max(grown, 0))
 
-        left = await told(self._db.write(work), self._changed)
+        left = await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
         if grown > 0:
             self._worker.came(uid, now)

@@ -179,10 +179,10 @@ class _Steps(CopySteps):
         super().__init__(copies, uid, turn)
         self._stage = stage
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         self._stage.percent = percent
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         if self._stage.stopped:
             raise CopyStopped
         self.make_way()

@@ -22,7 +22,7 @@ from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.stages import DataStages
 from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Span, msg
 
@@ -155,7 +155,7 @@ class DatasetWorker(StoredWorker):
             return [item.uid for item in found]
 
         now = self._clock()
-        for uid in await told(self._db.write(work), self._changed):
+        for uid in await notifying(self._db.write(work), self._changed):
             self.measure(uid, now)
 
     async def end_silent_uploads(self, now: float, silent_s: float) -> None:
@@ -203,7 +203,7 @@ class DatasetWorker(StoredWorker):
             if now is not None and now.phase is P.CREATING:
                 tx.stored.put(replace(now.item, reserved=0))
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     def _of(self, uid: str, now: float) -> DatasetTimes:
         return self._times.setdefault(uid, DatasetTimes(now, now))
@@ -272,4 +272,4 @@ class DatasetWorker(StoredWorker):
             self._storage.settle(tx, found.item.uid, used, reserved)
             return False
 
-        return await told(self._db.write(work), self._changed)
+        return await notifying(self._db.write(work), self._changed)

@@ -175,7 +175,7 @@ def failure_to(failure: Failure, tenant: str) -> jobs_api.Failure:
         rank=failure.rank,
         exit_code=failure.exit_code,
         signal=failure.signal,
-        message=Text(failure.told),
+        message=Text(failure.localized_message),
         tail=failure.tail,
         hint=None if failure.hint is None else failure.hint.value,
         remedy=Text(NOTHING if failure.hint is None else remedy(failure.hint, tenant, failure.hint_limit)),

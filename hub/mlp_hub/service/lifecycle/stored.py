@@ -12,7 +12,7 @@ from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.leadership import Leadership
 from mlp_hub.service.storage.ledger import StorageLedger
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
@@ -52,7 +52,7 @@ class StoredWorker:
             forget(tx, item.uid)
             self._storage.drop(tx, item.uid)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
 
 def place_of(item: StoredItem) -> StoredPlace:

@@ -25,7 +25,7 @@ from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
 from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.models.source import text_of
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -117,7 +117,7 @@ class ModelWorker(StoredWorker):
             self._storage.settle(tx, uid, size)
             tx.models.put(replace(new, stage=now.stage))
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     async def _delete(self, found: ModelVersion) -> None:
         await self._erase(found.item, lambda tx, uid: tx.models.remove(uid))

@@ -153,7 +153,7 @@ class NoticeService:
 
         choice, found = await self._db.read(work)
         quiet = quiet_for(choice.quiet, await zone_of(choice.zone), self._clock()) > 0
-        return [_told(one, quiet=quiet) for one in found]
+        return [_to_wire(one, quiet=quiet) for one in found]
 
     async def remove(self, user: str) -> bool:
         """Forget all data of a user who leaves: neither they nor a later user of the same name gets notices."""
@@ -268,7 +268,7 @@ def _shown(one: Channel) -> api.NoticeChannel:
     )
 
 
-def _told(one: Notice, *, quiet: bool) -> api.Notice:
+def _to_wire(one: Notice, *, quiet: bool) -> api.Notice:
     return api.Notice(
         id=one.id,
         event=one.kind.value,

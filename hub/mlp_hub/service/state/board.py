@@ -76,7 +76,7 @@ It trades fewer messages for one more read by watchers.
 """
 
 
-class Tells(Protocol):
+class MoveNotices(Protocol):
     """Interface for notices about moves.
 
     It stores them in the transaction that stores the moves, returns the users, and is called when that
@@ -84,7 +84,7 @@ class Tells(Protocol):
     """
 
     def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]: ...
-    def told(self, users: set[str]) -> None: ...
+    def notify(self, users: set[str]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Changes:
     removed: list[Job] = field(default_factory=list)
     events: dict[str, list[JobEvent]] = field(default_factory=dict)
     unread: dict[str, None] = field(default_factory=dict)  # their timelines have grown, nobody looked by what
-    tells: Tells | None = None
+    tells: MoveNotices | None = None
     told: set[str] = field(default_factory=set)  # users who are told of something
 
     def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
@@ -225,7 +225,7 @@ class Board:
         self.weights = Weights()
         self._listeners: list[Callable[[Job, Job | None], None]] = []
         self._tasks: set[asyncio.Task[object]] = set()
-        self.tells: Tells | None = None
+        self.tells: MoveNotices | None = None
 
     async def load(self) -> None:
         """Read all active jobs."""
@@ -256,7 +256,7 @@ class Board:
         result = await self.db.write(lambda tx: fn(tx, changes), durable=durable)
         self._apply(changes)
         if changes.tells is not None:
-            changes.tells.told(changes.told)
+            changes.tells.notify(changes.told)
         return result
 
     async def drain(self) -> None:

@@ -23,7 +23,7 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import run_of
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants.service import default_tenant
 from mlp_hub.store.tx import Tx
 
@@ -214,7 +214,7 @@ class FileAccounting:
     async def _store(
         self, key: tuple[str, str], work: Callable[[Tx], bool], used: int, *, written_to: bool
     ) -> bool:
-        again = await told(self._db.write(work), self._changed)
+        again = await notifying(self._db.write(work), self._changed)
         if again or not written_to:
             self._charged.pop(key, None)
         else:

@@ -34,7 +34,7 @@ from mlp_hub.service.quota.refusals import holder_of
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.state.moves import Step
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, JobRef, Message, msg, msgs
 
@@ -362,7 +362,7 @@ class StorageMigrationWorker:
             }
             tx.audit.add(now, last.asked_by, "tenant.moved", found.tenant, tenant=found.tenant, detail=detail)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
         self._tries.pop(found.tenant, None)
         self._done.pop(found.tenant, None)
         await self._tell()
@@ -410,12 +410,12 @@ class StorageMigrationWorker:
     def _going_on(self, found: Relocation) -> Callable[[], None]:
         held = self._lease.going_on(self._lease.epoch)
 
-        def goes_on() -> None:
+        def check_cancelled() -> None:
             held()
             if found.tenant in self._asked:
                 raise CalledOff
 
-        return goes_on
+        return check_cancelled
 
 
 MOVES = Verdict(Reason.TENANT_MOVES, msg("Its team's files are being moved. Starts when that is done."))

@@ -17,7 +17,7 @@ from mlp_hub.domain.tenants.requests import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import finite_thousandths, maybe_when, when
 from mlp_hub.service.tenants.service import TenantService
-from mlp_hub.service.tenants.telling import Nobody, TellsPeople
+from mlp_hub.service.tenants.telling import NoNotices, PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -34,17 +34,17 @@ class QuotaRequests:
         self._db = db
         self._tenants = tenants
         self._clock = clock
-        self.tells: TellsPeople = Nobody()
+        self.tells: PeopleNotices = NoNotices()
         self._uids = UidMaker()  # an id in a path begins with a letter, as all names do
 
     async def of_tenant(self, tenant: str) -> list[api.QuotaRequest]:
         """Return the newest of a tenant, the newest first. Raises `NotFound`."""
         await self._tenants.get(tenant)
-        return [told(one) for one in await self._db.read(lambda tx: tx.asking.of_tenant(tenant, KEPT))]
+        return [to_wire(one) for one in await self._db.read(lambda tx: tx.asking.of_tenant(tenant, KEPT))]
 
     async def open_ones(self) -> list[api.QuotaRequest]:
         """Return those of all tenants that wait for an answer, the oldest first."""
-        return [told(one) for one in await self._db.read(lambda tx: tx.asking.open_ones(SHOWN))]
+        return [to_wire(one) for one in await self._db.read(lambda tx: tx.asking.open_ones(SHOWN))]
 
     async def ask(
         self, tenant: str, asked: api.QuotaAsk, *, actor: str, of: Sequence[str] = ()
@@ -84,12 +84,12 @@ class QuotaRequests:
             return new, self.tells.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
 
         found, who = await self._db.write(work)
-        self.tells.told(who)
-        return told(found)
+        self.tells.notify(who)
+        return to_wire(found)
 
     async def withdraw(self, tenant: str, uid: str, *, actor: str) -> api.QuotaRequest:
         """Take a request back. Raises `NotFound`, `WrongState`."""
-        return told(
+        return to_wire(
             await self._db.write(lambda tx: self._decide(tx, tenant, uid, AskPhase.WITHDRAWN, actor=actor))
         )
 
@@ -101,8 +101,8 @@ class QuotaRequests:
             return decided, self._answered(tx, decided)
 
         found, who = await self._db.write(work)
-        self.tells.told(who)
-        return told(found)
+        self.tells.notify(who)
+        return to_wire(found)
 
     async def accept(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
         """Grant a request; larger values that the tenant has by now stay. Raises the errors of a tenant change."""
@@ -117,8 +117,8 @@ class QuotaRequests:
             return decided, self._answered(tx, decided)
 
         answered, who = await self._tenants.in_transaction(work)
-        self.tells.told(who)
-        return told(answered)
+        self.tells.notify(who)
+        return to_wire(answered)
 
     def _answered(self, tx: Tx, decided: AskedQuota) -> set[str]:
         """Tell who asked what was decided."""
@@ -167,7 +167,7 @@ _ACTIONS = {
 }
 
 
-def told(asked: AskedQuota) -> api.QuotaRequest:
+def to_wire(asked: AskedQuota) -> api.QuotaRequest:
     """Return a request as on the wire."""
     of = dict(asked.amounts)
     return api.QuotaRequest(

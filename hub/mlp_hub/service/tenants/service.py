@@ -24,7 +24,7 @@ from mlp_hub.service.quota.reserved import kept_free
 from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.bus import Bus
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants import isolation, wire
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.removal import stop_running, suspend_all_left, suspend_of_nobody, suspend_waiting
@@ -558,10 +558,10 @@ class TenantService:
             self.changed()
             self._left()
 
-        return await told(self._board.commit(fn), tell)
+        return await notifying(self._board.commit(fn), tell)
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
-        return await told(self._db.write(fn), self.changed)
+        return await notifying(self._db.write(fn), self.changed)
 
 
 def memberships_of(tx: Tx, user: str) -> list[Member]:

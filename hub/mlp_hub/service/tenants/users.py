@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants.service import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
@@ -127,7 +127,7 @@ class UserService:
                 tx.audit.add(self._clock(), actor, "user.default_tenant", name, tenant=tenant, detail=detail)
             return replace(user, default_tenant=tenant)
 
-        return await told(self._db.write(work), self._changed)
+        return await notifying(self._db.write(work), self._changed)
 
     async def language_of(self, name: str) -> str:
         """Return the language that somebody chose; empty where they leave it to their browser. Each request asks."""
@@ -144,7 +144,9 @@ class UserService:
     async def choose_language(self, name: str, language: str) -> None:
         """Store which language somebody is spoken to in."""
         await self.ensure(name)
-        await told(self._db.write(lambda tx: tx.users.set_language(name, language)), self.forget_languages)
+        await notifying(
+            self._db.write(lambda tx: tx.users.set_language(name, language)), self.forget_languages
+        )
 
     def forget_languages(self) -> None:
         """Read again from now on: some languages were chosen."""

@@ -125,7 +125,7 @@ class ExternalAttempts:
             except (ForbiddenError, InvalidObjectError) as error:
                 if isinstance(error, ForbiddenError) and error.passes:
                     raise OutOfReach(error.message) from error
-                raise CannotStart(pod_problems.refused(what.kind, error.said).told) from error
+                raise CannotStart(pod_problems.refused(what.kind, error.said).localized_message) from error
             self._tending.news(spec.attempt)
 
     async def stop(self, attempt: str, grace_s: float, epoch: int, failure: Failure | None) -> None:
