@@ -277,9 +277,9 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                 yield {"progress": 10, "message": render(before, self._reader)}
             await asyncio.sleep(0.2)
         async for event in super().progress():
-            told = event.get("message")
+            news = event.get("message")
             yield (
-                {**event, "message": render(told.message, self._reader)} if isinstance(told, Told) else event
+                {**event, "message": render(news.message, self._reader)} if isinstance(news, Told) else event
             )
 
     def get_env(self) -> dict[str, str]:

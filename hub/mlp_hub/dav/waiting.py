@@ -47,12 +47,12 @@ def until_asked(where: Path, sandboxes: Path, service: AccessClient) -> FirstCli
 
     SIGTERM ends the process, because nothing is in progress.
     """
-    told = threading.Event()
+    started = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     public = listen_at(where, 0o600, backlog=BACKLOG)
     tenants = listen_at(sandboxes, 0o666, backlog=BACKLOG)
-    threading.Thread(target=_begin, args=(service, told), name="begin", daemon=True).start()
+    threading.Thread(target=_begin, args=(service, started), name="begin", daemon=True).start()
     log.info("waiting for who asks for files on %s and %s", where, sandboxes)
     clients: list[socket.socket] = []
     with selectors.DefaultSelector() as selector:
@@ -61,9 +61,9 @@ def until_asked(where: Path, sandboxes: Path, service: AccessClient) -> FirstCli
         while True:
             ready = [key.fileobj for key, _ in selector.select()]
             for client in [one for one in clients if one in ready]:
-                if _asks_for_files(client, service, ready=told.is_set()):
+                if _asks_for_files(client, service, ready=started.is_set()):
                     return FirstClients(
-                        {str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set()
+                        {str(where): public, str(sandboxes): tenants}, clients, begun=started.is_set()
                     )
                 selector.unregister(client)
                 clients.remove(client)
@@ -75,14 +75,14 @@ def until_asked(where: Path, sandboxes: Path, service: AccessClient) -> FirstCli
                     selector.register(client, selectors.EVENT_READ)
             if tenants in ready:  # who is there asks for files: they are let in by what serves them
                 return FirstClients(
-                    {str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set()
+                    {str(where): public, str(sandboxes): tenants}, clients, begun=started.is_set()
                 )
 
 
-def _begin(service: AccessClient, told: threading.Event) -> None:
+def _begin(service: AccessClient, started: threading.Event) -> None:
     while not service.begun():
-        told.wait(AGAIN_S)
-    told.set()
+        started.wait(AGAIN_S)
+    started.set()
 
 
 def _asks_for_files(client: socket.socket, service: AccessClient, *, ready: bool) -> bool:

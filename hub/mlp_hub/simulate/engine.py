@@ -273,12 +273,12 @@ class Simulation:
 
     def _hears(self, uid: str, reason: Reason) -> bool:
         """Return whether a reason is new for a job; its earlier reasons of this instant are out of date."""
-        told = str(reason) in self._runs[uid].told
-        if told:
+        is_new = str(reason) in self._runs[uid].told
+        if is_new:
             self._waits[uid] = None
         else:
             self._waits.setdefault(uid, None)  # its place in the order
-        return not told
+        return not is_new
 
     def _timed_plan(self) -> list[Decision]:
         effort = self._core.state.effort

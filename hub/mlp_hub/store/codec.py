@@ -207,8 +207,8 @@ def _past_of(job: Job) -> str | None:
     plain = not job.ran and job.progress_since is None and job.stages == NO_TIMES
     if plain and (job.waiting_since, job.waited) == usual:
         return None
-    told = (job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since)
-    return dumps(told if job.stages == NO_TIMES else (*told, job.stages))
+    columns = (job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since)
+    return dumps(columns if job.stages == NO_TIMES else (*columns, job.stages))
 
 
 def ran_of(row: Any) -> float:

@@ -80,7 +80,7 @@ class Gatekeeper:
         admitted: Admitted,
         address: str,
         every_s: float,
-        told: Callable[[Admitted], Awaitable[None]] | None = None,
+        on_admitted: Callable[[Admitted], Awaitable[None]] | None = None,
     ) -> None:
         """Return once an admitted caller would not be admitted any more; open connections end then.
 
@@ -91,8 +91,8 @@ class Gatekeeper:
             await asyncio.sleep(every_s)
             try:
                 now = await self.admit_again(admitted, address)
-                if told is not None:
-                    await told(now)
+                if on_admitted is not None:
+                    await on_admitted(now)
             except (Unauthorized, Refused):
                 return
             except Unavailable:

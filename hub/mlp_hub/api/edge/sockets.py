@@ -129,10 +129,10 @@ class StreamSocket(WebSocketHandler):
         assert admitted is not None  # noqa: S101
         assert call is not None  # noqa: S101
 
-        async def told(again: Admitted) -> None:
+        async def update_viewer(again: Admitted) -> None:
             call.viewer = await viewer_of(self._service.platform, again.principal)
 
-        await self._gatekeeper.watch(admitted, self._address, self._service.config.recheck_s, told)
+        await self._gatekeeper.watch(admitted, self._address, self._service.config.recheck_s, update_viewer)
         self.close(TOKEN_ENDED, "the token is not valid any more")
 
 

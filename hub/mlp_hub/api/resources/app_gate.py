@@ -95,10 +95,10 @@ async def enter(call: Call) -> AppEntered:
 
 async def used(call: Call) -> str:
     """Store the counts of requests to apps, which the gateway reports every few seconds."""
-    told: AppsUsed = call.body
+    report: AppsUsed = call.body
     await call.platform.app_usage.store_report(
-        [(one.kind, one.name, one.run, _counted(one)) for one in told.counted],
-        [(one.name, one.under_way) for one in told.counted if one.kind == "app"],
+        [(one.kind, one.name, one.run, _counted(one)) for one in report.counted],
+        [(one.name, one.under_way) for one in report.counted if one.kind == "app"],
     )
     return ""
 
@@ -202,19 +202,19 @@ async def _usage_of(call: Call, kind: str, name: str) -> AppUsage:
     return _usage(with_live(kept, live.run, live.use), live.open)
 
 
-def _counted(told: CountedUse) -> AppUse:
+def _counted(counted: CountedUse) -> AppUse:
     return AppUse(
-        since=told.since,
-        requests=told.requests,
-        errors=told.errors,
-        bytes_in=told.bytes_in,
-        bytes_out=told.bytes_out,
-        last=told.last,
-        bounds_ms=tuple(told.bounds_ms),
-        latency=tuple(told.latency),
+        since=counted.since,
+        requests=counted.requests,
+        errors=counted.errors,
+        bytes_in=counted.bytes_in,
+        bytes_out=counted.bytes_out,
+        last=counted.last,
+        bounds_ms=tuple(counted.bounds_ms),
+        latency=tuple(counted.latency),
         minutes=tuple(
             MinuteOfUse(one.minute, one.requests, one.errors, one.bytes_in, one.bytes_out)
-            for one in told.minutes
+            for one in counted.minutes
         ),
     )
 

@@ -90,9 +90,9 @@ async def take(call: Call) -> str:
 
 async def give(call: Call) -> str:
     """Record the result of a write."""
-    told: StorageGive = call.body
+    report: StorageGive = call.body
     await call.platform.datasets.give(
-        told.uid, told.granted, told.grown, told.once, told.took, gone=told.gone
+        report.uid, report.granted, report.grown, report.once, report.took, gone=report.gone
     )
     return ""
 

@@ -35,19 +35,19 @@ def _check_hub(call: Call) -> None:
 async def standing(call: Call) -> str:
     """Let somebody's places follow their groups at once, or deal with an account that was taken away."""
     _check_hub(call)
-    told: LoginStanding = call.body
+    report: LoginStanding = call.body
     tenants = call.platform.tenants
-    if told.tokens is not None:
-        detail = {"why": "disabled", "tokens": told.tokens}
+    if report.tokens is not None:
+        detail = {"why": "disabled", "tokens": report.tokens}
         await call.platform.users.note("user.login_ended", call.user, actor=THE_HUB, detail=detail)
-    if told.ended == "disabled":
+    if report.ended == "disabled":
         await tenants.account_ended(call.user)
-    elif not told.ended:
+    elif not report.ended:
         await call.platform.users.ensure(call.user)
-        await tenants.left_out.tell(call.user, map(verbatim, told.left_out))
-        await tenants.sync_groups(call.user, told.groups)
-    if told.admin is not None:
-        detail = {"admin": told.admin, "source": GROUP}
+        await tenants.left_out.tell(call.user, map(verbatim, report.left_out))
+        await tenants.sync_groups(call.user, report.groups)
+    if report.admin is not None:
+        detail = {"admin": report.admin, "source": GROUP}
         await call.platform.users.note("user.admin", call.user, actor=THE_HUB, detail=detail)
     call.service.auth.forget_user(call.user)
     return ""
@@ -56,9 +56,9 @@ async def standing(call: Call) -> str:
 async def provider(call: Call) -> str:
     """Note whether the provider answers, for `/health`."""
     _check_hub(call)
-    told: ProviderStanding = call.body
+    report: ProviderStanding = call.body
     watch = call.platform.login_provider
-    watch.away, watch.refuses = told.away, told.refuses
+    watch.away, watch.refuses = report.away, report.refuses
     return ""
 
 

@@ -57,10 +57,12 @@ async def import_(call: Call) -> PeopleImported:
         )
     teams = {tenant.name for tenant in await call.platform.tenants.list()}
     plans = await _planned(call, people, teams)
-    told = list(map(_to_wire, plans)) if asked.dry_run else await _done(call, plans)
-    refused = sum(one.state == "refused" for one in told)
+    imported = list(map(_to_wire, plans)) if asked.dry_run else await _done(call, plans)
+    refused = sum(one.state == "refused" for one in imported)
     return PeopleImported(
-        people=told, done=len(told) - refused - sum(one.state == "there" for one in told), refused=refused
+        people=imported,
+        done=len(imported) - refused - sum(one.state == "there" for one in imported),
+        refused=refused,
     )
 
 
@@ -114,7 +116,7 @@ async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
         one.name: why for one, why in zip(joining, await _each(call, _joined, joining), strict=True) if why
     }
 
-    def told(plan: _Plan) -> ImportedPerson:
+    def imported(plan: _Plan) -> ImportedPerson:
         name = plan.person.name
         if plan.state not in ("new", "joins"):
             return _to_wire(plan)
@@ -125,7 +127,7 @@ async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
         note = notes[name]  # the account is there, and its password must not be lost
         return _to_wire(replace(plan, state="made", note=note.message if note else NOTHING), passwords[name])
 
-    return list(map(told, plans))
+    return list(map(imported, plans))
 
 
 async def _each(

@@ -251,7 +251,7 @@ _SUM_BYTES = 70
 def check(path: Path) -> Counted:
     """Read an archive from end to end; raise Failure where it is not whole and as it was written."""
     sums: dict[str, str] = {}
-    told: object = None
+    contents: object = None
     counted = Counted()
     names: set[str] = set()
     with _members(path) as members:
@@ -266,16 +266,16 @@ def check(path: Path) -> Counted:
                             path,
                             f"{CONTENTS} names more than lies before it: a file is missing, or was added to it",
                         )
-                    told = json.load(content)
+                    contents = json.load(content)
                     continue
                 counted.files += 1
                 counted.size += info.size
                 sums[info.name] = _sum(content)
             elif info.issym() or info.islnk():
                 sums[info.name] = _sum_of_link(info.linkname)
-    if not isinstance(told, dict):
+    if not isinstance(contents, dict):
         raise _broken(path, "its end is missing")
-    wrong = sorted(n for n in told.keys() | sums.keys() if told.get(n) != sums.get(n))
+    wrong = sorted(n for n in contents.keys() | sums.keys() if contents.get(n) != sums.get(n))
     if wrong:
         raise _broken(path, f"{wrong[0]} is not what was written")
     return counted

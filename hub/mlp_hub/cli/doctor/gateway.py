@@ -119,7 +119,7 @@ def _arrives(asked: Probe, origins: Origins, settings: Settings) -> Check | str:
     """Return from which address a request to the platform's name arrives, or why it does not."""
     try:
         with _ask(asked, origins.platform) as answer:
-            told = _told(answer)
+            reply = _told(answer)
     except TimeoutError:
         return _fault(
             say("answers of the hub arrive only when they are complete: logs and events would not come"),
@@ -131,23 +131,23 @@ def _arrives(asked: Probe, origins: Origins, settings: Settings) -> Check | str:
             say("Check where the name leads and whether browsers trust its certificate: {page}", page=PAGE),
             WARN,
         )
-    if told is None:
+    if reply is None:
         place = f"{settings.bind}:{settings.port}"
         return _fault(
             say("{url} does not lead to this hub", url=origins.platform),
             say("Have the gateway pass all paths on to {place}: {page}", place=place, page=PAGE),
         )
     wanted = urlsplit(origins.platform).netloc
-    if told["host"] != wanted:
+    if reply["host"] != wanted:
         return _fault(
             say(
                 "the Host header that arrives is {found}; browsers send {wanted}",
-                found=told["host"],
+                found=reply["host"],
                 wanted=wanted,
             ),
             say("Have the gateway pass the Host header on unchanged: {page}", page=PAGE),
         )
-    return str(told["from"])
+    return str(reply["from"])
 
 
 def _fault(found: str, remedy: str, status: str = FAIL) -> Check:

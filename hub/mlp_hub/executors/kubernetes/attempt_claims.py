@@ -172,7 +172,7 @@ def claim_of(found: Object) -> AttemptClaim | None:
         return None
     try:
         end = End.of(said[END]) if END in said else None
-        told = msgspec.json.decode(said[ABOUT].encode(), type=About)
+        decoded = msgspec.json.decode(said[ABOUT].encode(), type=About)
     except msgspec.DecodeError:
         return None  # somebody else's, who took our labels
-    return AttemptClaim(name_of(found), namespace_of(found), about["uid"], told, end)
+    return AttemptClaim(name_of(found), namespace_of(found), about["uid"], decoded, end)

@@ -419,8 +419,8 @@ class KubernetesExecutor(SharedVolumeLogs):
     def _described(self, spec: LaunchSpec, key: str = "") -> Gang:
         if spec.listens:
             key = key or self._app_keys.of(spec.user, spec.attempt)
-            told = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
-            spec = replace(spec, env={**spec.env, **told})
+            variables = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
+            spec = replace(spec, env={**spec.env, **variables})
         gang = describe(spec, self._at, self._ways, object_name(spec), self._placed.devices(spec))
         root = os.geteuid() == 0
         make_directories(spec, self._directories, root=root, ranks_log=True)

@@ -187,8 +187,8 @@ def settled(verdict: AttemptVerdict, claim: AttemptClaim) -> bool:
 
 
 def _finished(ranks: Sequence[_Rank], end: End | None) -> float | None:
-    told = [rank.finished_at for rank in ranks if rank.finished_at is not None]
-    return max(told) if told else end.at if end is not None else None
+    finished = [rank.finished_at for rank in ranks if rank.finished_at is not None]
+    return max(finished) if finished else end.at if end is not None else None
 
 
 def _went_on(ranks: Sequence[_Rank], failure: Failure | None) -> tuple[int, ...]:

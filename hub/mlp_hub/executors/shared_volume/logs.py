@@ -74,8 +74,8 @@ def _read_on(  # noqa: PLR0917 - the arguments of `read_log`
             if at == since:
                 return LogChunk(rank, tuple(lines), at + used)
             gap = _gap(directory, found, number, since)
-            told = LogLine(lines[0].time, OURS, missing(*gap))
-            return LogChunk(rank, (told, *lines), at + used, *gap)
+            marker = LogLine(lines[0].time, OURS, missing(*gap))
+            return LogChunk(rank, (marker, *lines), at + used, *gap)
         # empty here: this segment ends at the cursor, go on with the next
     return LogChunk(rank, (), since)
 

@@ -56,10 +56,10 @@ def recognise(top: DirHandle) -> ModelFormat:
     one.
     """
     _seen.clear()
-    told = _told(top)
-    if told.name:
-        return told
-    return replace(told, below=tuple(way for way, _ in islice(_below(top), SHOWN)))
+    detected = _told(top)
+    if detected.name:
+        return detected
+    return replace(detected, below=tuple(way for way, _ in islice(_below(top), SHOWN)))
 
 
 def models_in(top: DirHandle) -> list[tuple[str, ModelFormat]]:

@@ -148,9 +148,9 @@ class GitHubProvider:
 
     async def _look_whether_it_is_there(self) -> None:
         """Raise ProviderAway unless GitHub's API answers as it does without a token: with 401."""
-        told = await self._asker.get(self._at.userdata_url)
-        if told.status not in (200, 401):
-            why = str(told.status)
+        answer = await self._asker.get(self._at.userdata_url)
+        if answer.status not in (200, 401):
+            why = str(answer.status)
             raise ProviderAway(
                 msg("{title} does not identify the user ({why}).", title=self.title, why=why),
                 misconfigured=True,
@@ -171,14 +171,14 @@ class GitHubProvider:
 
     async def _now(self, kept: KeptLogin) -> KeptLogin | None:
         """Ask who it is and in which teams; None where the token holds no longer."""
-        told = await self._asker.get(self._at.userdata_url, kept.access_token)
-        if told.status == 401:
+        answer = await self._asker.get(self._at.userdata_url, kept.access_token)
+        if answer.status == 401:
             return None
-        person = told.object()
+        person = answer.object()
         number = person.get("id")  # a name there is somebody else's after a while, a number never
-        if told.refused or isinstance(number, bool) or not isinstance(number, int):
+        if answer.refused or isinstance(number, bool) or not isinstance(number, int):
             raise ProviderAway(
-                msg("{title} does not identify the user ({why}).", title=self.title, why=str(told.status))
+                msg("{title} does not identify the user ({why}).", title=self.title, why=str(answer.status))
             )
         if kept.subject not in ("", str(number)):
             raise TokenRefused(msg("{title} returned another user.", title=self.title))

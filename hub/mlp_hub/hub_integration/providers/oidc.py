@@ -129,9 +129,9 @@ class OidcProvider:
     async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
         document = await self.discovery.document()
         if document.url("userinfo_endpoint") and not (kept.groups_in_token and kept.refresh_token):
-            told = await self._userinfo(document, kept.access_token)
-            if not told.refused:
-                return self._now(kept, {}, told.object())
+            userinfo = await self._userinfo(document, kept.access_token)
+            if not userinfo.refused:
+                return self._now(kept, {}, userinfo.object())
         return await self._renewed(document, kept)
 
     async def unreachable(self) -> ProviderUnreachable | None:
@@ -149,18 +149,18 @@ class OidcProvider:
         try:
             document = await self.discovery.document()
             claims = await self._checked(document, id_token, audience=client_id, access_token=access_token)
-            told = await self._userinfo(document, access_token)
+            userinfo = await self._userinfo(document, access_token)
         except ProviderAway as away:
             return ProviderUnreachable(away.message, away.misconfigured)
-        if told.refused:
+        if userinfo.refused:
             return LoginEnded("session")
         kept = KeptLogin(
             self.issuer,
             claims["sub"],
             access_token,
-            groups_in_token=not self._claims.says_groups(told.object()),
+            groups_in_token=not self._claims.says_groups(userinfo.object()),
         )
-        return self._now(kept, claims, told.object()).identity
+        return self._now(kept, claims, userinfo.object()).identity
 
     # ------------------------------------------------------------------- its parts
 
@@ -206,10 +206,10 @@ class OidcProvider:
             if before is not None and claims["sub"] != before.subject:
                 raise TokenRefused(msg("The ID token belongs to another user."))
         kept = before or KeptLogin(self.issuer, claims["sub"], access)
-        told = await self._userinfo(document, access)
-        if told.refused:
+        userinfo = await self._userinfo(document, access)
+        if userinfo.refused:
             raise TokenRefused(
-                msg("{title} does not identify the user ({why}).", title=self.title, why=_why(told))
+                msg("{title} does not identify the user ({why}).", title=self.title, why=_why(userinfo))
             )
         renewed = got.get("refresh_token")
         kept = replace(
@@ -218,16 +218,17 @@ class OidcProvider:
             refresh_token=renewed if isinstance(renewed, str) else kept.refresh_token,
             id_token=token if isinstance(token, str) else kept.id_token,
             session=_session(claims) or kept.session,
-            groups_in_token=not self._claims.says_groups(told.object()) and self._claims.says_groups(claims),
+            groups_in_token=not self._claims.says_groups(userinfo.object())
+            and self._claims.says_groups(claims),
         )
-        return self._now(kept, claims, told.object()), claims
+        return self._now(kept, claims, userinfo.object()), claims
 
-    def _now(self, kept: KeptLogin, claims: dict[str, Any], told: dict[str, Any]) -> KeptLogin:
+    def _now(self, kept: KeptLogin, claims: dict[str, Any], userinfo: dict[str, Any]) -> KeptLogin:
         """Update the stored data with an ID token's claims and the provider's data of the person."""
-        if told and told.get("sub") != kept.subject:
+        if userinfo and userinfo.get("sub") != kept.subject:
             raise TokenRefused(msg("{title} returned another user.", title=self.title))
         identity = self._claims.identity(
-            self.issuer, kept.subject, {**claims, **told}, known_as=kept.claimed_name
+            self.issuer, kept.subject, {**claims, **userinfo}, known_as=kept.claimed_name
         )
         if kept.groups_in_token and not self._claims.says_groups(claims):  # nothing new is known of them
             identity = replace(identity, groups=kept.groups, admin=kept.admin)

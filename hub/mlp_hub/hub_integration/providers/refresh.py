@@ -104,7 +104,7 @@ class People(Protocol):
 class IdentityReports(Protocol):
     """Part of the platform's service that is needed."""
 
-    async def report_identity(self, user: str, **told: object) -> None:
+    async def report_identity(self, user: str, **fields: object) -> None:
         """Report a person's standing."""
 
     async def working(self) -> list[str]:
@@ -360,9 +360,9 @@ class Refresher:
         """Return of whom the service must still hear something."""
         return set(self._unheard)
 
-    async def _say(self, name: str, **told: object) -> bool:
+    async def _say(self, name: str, **fields: object) -> bool:
         try:
-            await self._service.report_identity(name, **told, **self._unheard.get(name, {}))
+            await self._service.report_identity(name, **fields, **self._unheard.get(name, {}))
         except (ServiceUnreachable, ServiceRefused) as error:  # it is told at the next turn
             log.warning("the service is not told yet how %s stands: %s", name, error)
             return False

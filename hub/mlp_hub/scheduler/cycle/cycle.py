@@ -406,7 +406,7 @@ class Cycle:
     def _tell(self) -> None:
         """Say why to those that wait since this cycle, and to those whose reason changed."""
         state = self.state
-        told: dict[str, None] = {}
+        reported: dict[str, None] = {}
         fresh = list(state.unanswered)
         state.unanswered.clear()
         if not self.tells:
@@ -417,9 +417,9 @@ class Cycle:
             reason = reason_to_tell(state.quotas, cls)
             if cls.said is not reason:
                 if cls.said is not None:
-                    if len(told) >= MOST_TOLD:
+                    if len(reported) >= MOST_TOLD:
                         continue  # when it is looked at again
-                    told.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
+                    reported.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
                 cls.said = reason
-        told.update(dict.fromkeys(fresh))
-        self.plan.tell(told, self.wants)
+        reported.update(dict.fromkeys(fresh))
+        self.plan.tell(reported, self.wants)

@@ -178,9 +178,9 @@ class _Storing:
             self._preempt(preempt)
         for resize in d.resizes:
             self._resize(resize)
-        told = {w.uid for w in d.waits} - set(self.stored.admitted)
+        waiting = {w.uid for w in d.waits} - set(self.stored.admitted)
         still = (
-            self.tx.jobs.queued(told) if told else set()
+            self.tx.jobs.queued(waiting) if waiting else set()
         )  # whoever was suspended meanwhile waits for nothing
         self.changes.add_events(
             self.tx,

@@ -57,8 +57,8 @@ class WaitReasons:
             promised = kept.promised.get(uid)
             if promised is not None:
                 found[uid] = self._until_stopped(promised)
-        told = kept.core.verdicts([u for u in uids if u not in found], self._clock())
-        return found | told
+        verdicts = kept.core.verdicts([u for u in uids if u not in found], self._clock())
+        return found | verdicts
 
     def _until_stopped(self, admit: Admit) -> Wait:
         """Return why a job waits for which others are being stopped."""

@@ -84,7 +84,7 @@ def told_to_visitors(app: api.Application) -> Text:
 
 
 def _shared(app: api.Application) -> api.SharedApp:
-    told = told_to_visitors(app)
+    shown = told_to_visitors(app)
     return api.SharedApp(
         name=app.name,
         user=app.user,
@@ -99,7 +99,7 @@ def _shared(app: api.Application) -> api.SharedApp:
         model_name=app.model_name,
         wanted=app.wanted,
         ready=app.ready,
-        message=told,
-        detail=Detail(told.message),
+        message=shown,
+        detail=Detail(shown.message),
         created_at=app.created_at,
     )

@@ -180,8 +180,8 @@ class JobService:
 
     async def attempts_of(self, job: Job) -> Attempts:
         """Do what `attempts` does."""
-        told = await self._board.db.read(lambda tx: dict(tx.events.of_kinds([job.uid], STEPS)))
-        return [wire.attempt_to(each) for each in attempts_of(told.get(job.uid, ()), job.restarts)]
+        steps = await self._board.db.read(lambda tx: dict(tx.events.of_kinds([job.uid], STEPS)))
+        return [wire.attempt_to(each) for each in attempts_of(steps.get(job.uid, ()), job.restarts)]
 
     async def log_chunk(
         self,

@@ -388,9 +388,9 @@ class Reconciler:
         job = self._board.jobs.get(uid)
         if job is None or job.message.template != AGAIN:
             return
-        told = d.told_within(job)
-        if told is not None:
-            await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=told)))
+        note = d.told_within(job)
+        if note is not None:
+            await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=note)))
 
     def _remembered(self, job: Job) -> _Memory:
         memory = self._memory.get(job.uid)

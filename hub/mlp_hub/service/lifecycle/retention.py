@@ -239,7 +239,7 @@ class Retention:
 
         def work(tx: Tx, changes: Changes) -> list[Job]:
             marked: list[Job] = []
-            told: dict[tuple[str, str], tuple[Message, list[str]]] = {}
+            removed: dict[tuple[str, str], tuple[Message, list[str]]] = {}
             for one in due:
                 job = tx.jobs.get(SYSTEM, one.kept.job)
                 if job is None or job.phase not in FINAL:
@@ -247,8 +247,8 @@ class Retention:
                     continue
                 aimed = replace(job, target=Target.DELETE)
                 marked.append(store_aimed(tx, changes, job, aimed, now=now, message=one.why))
-                told.setdefault((job.spec.user, str(one.why)), (one.why, []))[1].append(job.title)
-            for (user, _), (why, names) in told.items():
+                removed.setdefault((job.spec.user, str(one.why)), (one.why, []))[1].append(job.title)
+            for (user, _), (why, names) in removed.items():
                 tx.audit.add(now, THE_HUB, "jobs.expire", user, detail={"why": why}, jobs=names)
             return marked
 

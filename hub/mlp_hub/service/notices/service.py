@@ -114,8 +114,8 @@ class NoticeService:
                 kept.append(new)
             tx.notices.remove_channels(user, known.keys() - set(names))
             tx.notices.choose(choice)
-            told = ", ".join(f"{one.name} ({one.shown})" for one in kept)
-            tx.audit.add(now, actor, "notifications.set", user, detail={"channels": told})
+            listed = ", ".join(f"{one.name} ({one.shown})" for one in kept)
+            tx.audit.add(now, actor, "notifications.set", user, detail={"channels": listed})
             return tuple(kept)
 
         kept = await self._db.write(work)

@@ -41,9 +41,9 @@ def passed_part(job: JobRef, reason: Reason) -> dict[str, Any]:
     return {"who": dataclasses.asdict(job), "reason": reason.value}
 
 
-def victim_part(job: JobRef, **told: Any) -> dict[str, Any]:
+def victim_part(job: JobRef, **facts: Any) -> dict[str, Any]:
     """Return what is stored of a job that could have been stopped."""
-    return {"who": dataclasses.asdict(job), **told}
+    return {"who": dataclasses.asdict(job), **facts}
 
 
 def to_wire(record: StoredDecision, viewer: Viewer) -> api.Decision:
@@ -77,9 +77,9 @@ def _node_to(node: dict[str, Any]) -> api.DecisionNode:
 
 
 def _victim_to(victim: dict[str, Any], viewer: Viewer) -> api.DecisionVictim:
-    told = {k: v for k, v in victim.items() if k not in ("who", "why")}
+    facts = {k: v for k, v in victim.items() if k not in ("who", "why")}
     return api.DecisionVictim(
-        **{"right": None, **told, **_names(victim, viewer)}, why=Text(from_data(victim["why"]))
+        **{"right": None, **facts, **_names(victim, viewer)}, why=Text(from_data(victim["why"]))
     )
 
 

@@ -125,9 +125,9 @@ class SweepService:
 
     async def _line(self, sweep: Sweep) -> api.Sweep:
         """Return a sweep without its trials; of one that has ended these are read once."""
-        told = self._told.get(sweep.uid)
-        if told is not None and told[0] == sweep:
-            return told[1]
+        cached = self._told.get(sweep.uid)
+        if cached is not None and cached[0] == sweep:
+            return cached[1]
         line = await self._wire(sweep, with_trials=False)
         if sweep.phase in ENDED_SWEEPS:
             if len(self._told) >= MOST_TOLD:

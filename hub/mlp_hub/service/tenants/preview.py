@@ -130,9 +130,9 @@ def preview(
     starts = [waiting[d.uid] for d in after if isinstance(d, Admit) and d.uid not in started]
     waits = [d for d in after if isinstance(d, Wait) and waiting[d.uid].tenant == name]
     never = {j.uid for j in (waiting[d.uid] for d in waits) if check_possible(changed, j) is not None}
-    told = {d.uid for d in before if isinstance(d, Preempt | Resize)}
+    stopped = {d.uid for d in before if isinstance(d, Preempt | Resize)}
     stops = [
-        s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in told
+        s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in stopped
     ]
     first = [waiting[d.uid] for d in _first_in_line(before, after) if d.uid not in never]
     use = _Use(snapshot, changed, name, now)
@@ -140,7 +140,7 @@ def preview(
     outcome = PreviewOutcome(
         tenant=name,
         starts=starts,
-        grows=[(running[d.uid].job, d.workers) for d in after if _grows(d) and d.uid not in told],
+        grows=[(running[d.uid].job, d.workers) for d in after if _grows(d) and d.uid not in stopped],
         stops=stops,
         over=use.over,
         own=use.own,

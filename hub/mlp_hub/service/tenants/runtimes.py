@@ -146,8 +146,8 @@ class RuntimeService:
 
 
 def _tell(tx: Tx, changes: Changes, jobs: Sequence[Job], what: Message, now: float) -> None:
-    told = msg("{what}; this job still starts by the definition at its submission", what=what)
-    changes.add_events(tx, [(job.uid, Step("runtime", told)) for job in jobs], now)
+    note = msg("{what}; this job still starts by the definition at its submission", what=what)
+    changes.add_events(tx, [(job.uid, Step("runtime", note)) for job in jobs], now)
 
 
 def _described(stored: StoredRuntime) -> dict[str, object]:

@@ -123,6 +123,6 @@ class ExternalObjects:
                 del self._pods[before.attempt]
         if now is not None:
             self._pods[now.attempt][key] = now
-        told = now or before
-        if told is not None:
-            self._ran(told.attempt)
+        pod = now or before
+        if pod is not None:
+            self._ran(pod.attempt)

@@ -73,11 +73,11 @@ class Putting:
         known = self._put.get((kind, key))
         if known is not None and known.wanted == digest(wanted) and self.stands(kind, key, seen):
             return False
-        told = await self._told(kind, wanted, known)
-        if told is None:
+        manifest = await self._told(kind, wanted, known)
+        if manifest is None:
             return True
         try:
-            found = await self._client.apply(told, kind)
+            found = await self._client.apply(manifest, kind)
         except ClusterError as error:
             if error.status != INVALID:
                 raise
