@@ -91,11 +91,11 @@ class AccessClient:
     def __init__(self, path: Path, token: str) -> None:
         self._path = str(path)
         self._own = DataAsker(token)
-        self._untold: deque[dict[str, object]] = deque()
+        self._unreported: deque[dict[str, object]] = deque()
         self._news = threading.Event()
         self.refused: bool | None = None
         """Whether the service does not know the platform's own token; None while it said nothing of it."""
-        threading.Thread(target=self._tell, name="tell", daemon=True).start()
+        threading.Thread(target=self._report_writes, name="tell", daemon=True).start()
 
     def may(
         self, asker: DataAsker, user: str, name: str, *, write: bool, language: str = ""
@@ -139,7 +139,7 @@ class AccessClient:
                 self._later(what)
 
     def _later(self, what: dict[str, object]) -> None:
-        self._untold.append({"once": secrets.token_hex(16), **what})
+        self._unreported.append({"once": secrets.token_hex(16), **what})
         self._news.set()
 
     def open_source(self, what: dict[str, object], language: str = "") -> ServiceAnswer:
@@ -182,13 +182,13 @@ class AccessClient:
         # refused is heard too: nothing would change by saying it again
         return self.ask("PUT", "/stored:give", self._own, what).status in (200, 403)
 
-    def _tell(self) -> None:
+    def _report_writes(self) -> None:
         while True:
             self._news.wait()
             self._news.clear()  # first: what comes from now on is told in the next turn, or in this one
-            while self._untold:
-                if self._give(self._untold[0]):
-                    self._untold.popleft()
+            while self._unreported:
+                if self._give(self._unreported[0]):
+                    self._unreported.popleft()
                 else:
                     threading.Event().wait(AGAIN_S)
 

@@ -113,7 +113,7 @@ class Reflector(Generic[T]):
             except ExpiredWatchError:
                 continue
             except Exception as error:  # noqa: BLE001 - whatever it is, the copy must not stand still unseen
-                self._tell(error)
+                self._report_error(error)
                 await asyncio.sleep(wait_s)
                 wait_s = min(LONGEST_WAIT_S, wait_s * 2)
 
@@ -168,7 +168,7 @@ class Reflector(Generic[T]):
                     if event.type != "BOOKMARK":
                         self._take(_key(event.object), event.object, gone=event.type == "DELETED")
             except ClusterUnreachable as error:
-                self._tell(error)
+                self._report_error(error)
             if not heard:
                 await asyncio.sleep(wait_s)
                 wait_s = min(LONGEST_WAIT_S, wait_s * 2)
@@ -178,7 +178,7 @@ class Reflector(Generic[T]):
             self.trouble = None
             self._recovered()
 
-    def _tell(self, error: Exception) -> None:
+    def _report_error(self, error: Exception) -> None:
         """Remember why it is not kept up, and log it where that is news."""
         known, plural = isinstance(error, MessageError), self._selection.kind.plural
         if self.trouble is None:

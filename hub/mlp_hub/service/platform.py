@@ -314,7 +314,7 @@ class Platform:
             policy=policy.notices,
             first_uid=policy.first_uid,
         )
-        self.quota_requests.tells = self.joining.tells = self.notices.outbox
+        self.quota_requests.notices = self.joining.notices = self.notices.outbox
         sources = DataSources(self.secrets, policy.data_endpoints)
         self.datasets = DatasetService(
             db,

@@ -29,7 +29,7 @@ from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.service.apps.usage import with_live
-from mlp_hub.service.apps.visitors import told_to_visitors
+from mlp_hub.service.apps.visitors import text_for_visitors
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_language.message import msg
 
@@ -165,7 +165,7 @@ async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | Non
     if not app.replicas:
         # what it waits for is in the way of who may open it; as they would read it in the panel
         found = await call.platform.apps.get(call.context, app.user, app.name)
-        reason = found.message if visitor == app.user else told_to_visitors(found)
+        reason = found.message if visitor == app.user else text_for_visitors(found)
     return AppAdmission(
         verdict="may",
         uid=app.uid,

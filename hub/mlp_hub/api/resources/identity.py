@@ -44,7 +44,7 @@ async def standing(call: Call) -> str:
         await tenants.account_ended(call.user)
     elif not report.ended:
         await call.platform.users.ensure(call.user)
-        await tenants.left_out.tell(call.user, map(verbatim, report.left_out))
+        await tenants.left_out.report(call.user, map(verbatim, report.left_out))
         await tenants.sync_groups(call.user, report.groups)
     if report.admin is not None:
         detail = {"admin": report.admin, "source": GROUP}

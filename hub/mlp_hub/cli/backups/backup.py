@@ -87,7 +87,7 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
         ) from error
     finally:
         part.unlink(missing_ok=True)
-    _tell(settings, file, counted, written, files=files)
+    _print_summary(settings, file, counted, written, files=files)
     return 0
 
 
@@ -126,7 +126,9 @@ def dedicated(settings: Settings) -> dict[str, str]:
     return {tenant: how.root for tenant, how in roots_of(settings).kept().items() if how.grade == DEDICATED}
 
 
-def _tell(settings: Settings, file: Path, counted: Counted, written: Counted, *, files: bool) -> None:
+def _print_summary(
+    settings: Settings, file: Path, counted: Counted, written: Counted, *, files: bool
+) -> None:
     _say(
         f"{file}: {counted.files} files, {_size(counted.size)}, {_size(file.stat().st_size)} on disk; read back, all as written"
     )

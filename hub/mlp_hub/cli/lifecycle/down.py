@@ -61,7 +61,7 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
             # it lies in /tmp, because the state directory's path is long; sandboxes hold it while they live
             shutil.rmtree(settings.run_dir, ignore_errors=True)
     _say(say("MLP Hub is down") if stopped else say("MLP Hub was not running"))
-    _tell(ended)
+    _print_ended(ended)
     if left:
         at_work = sum(1 for run_dir in left if _is_server(settings, run_dir))
         what = _things(at_work, len(left) - at_work)
@@ -138,7 +138,7 @@ def _pods_go_on(count: int) -> CommandFailed:
     )
 
 
-def _tell(ended: StoppedWork) -> None:
+def _print_ended(ended: StoppedWork) -> None:
     if n := len(ended.suspended):
         _say(
             says(

@@ -201,7 +201,7 @@ class Cache:
                 del self._pods[before.attempt]
         if now is not None:
             self._pods[now.attempt][key] = now
-        self._tell(now or before)
+        self._notify(now or before)
 
     def _on_main(self, key: Key, before: MainView | None, now: MainView | None) -> None:
         if now is not None:
@@ -212,14 +212,14 @@ class Cache:
         attempt = self._by_label.get(one.attempt) if one is not None else None
         if attempt is not None:
             self.told.add(self.claims[attempt].uid)
-        self._tell(one)
+        self._notify(one)
 
     def _on_group(self, _key: Key, before: str | None, now: str | None) -> None:
         attempt = self._by_label.get(now or before or "")
         if attempt is not None:
             self._changed(attempt)
 
-    def _tell(self, one: PodView | MainView | None) -> None:
+    def _notify(self, one: PodView | MainView | None) -> None:
         attempt = self._by_label.get(one.attempt) if one is not None else None
         if attempt is not None:
             self.made.add(self.claims[attempt].uid)

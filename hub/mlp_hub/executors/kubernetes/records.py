@@ -92,7 +92,7 @@ def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
             for rank in range(ranks):
                 record = _read(log, f"{attempt}.{rank}.json")
                 if record is not None and record.state == "running":
-                    record = _with_use(record, _told(log, f"{attempt}.{rank}.use", _MOST_USE))
+                    record = _with_use(record, _read_json(log, f"{attempt}.{rank}.use", _MOST_USE))
                 if record is not None:
                     found[rank] = record
     except OSError:
@@ -100,7 +100,7 @@ def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
     return found
 
 
-def _told(log: DirHandle, name: str, most: int) -> dict[str, Any] | None:
+def _read_json(log: DirHandle, name: str, most: int) -> dict[str, Any] | None:
     try:
         with log.read(name) as file:
             content = json.loads(file.read(most))
@@ -121,7 +121,7 @@ def _with_use(record: RankRecord, content: dict[str, Any] | None) -> RankRecord:
 
 
 def _read(log: DirHandle, name: str) -> RankRecord | None:
-    content = _told(log, name, _MOST)
+    content = _read_json(log, name, _MOST)
     if content is None:
         return None
     cause, said, state = content.get("cause"), content.get("said"), content.get("state")

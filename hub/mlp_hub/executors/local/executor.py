@@ -410,7 +410,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         with contextlib.suppress(OSError):
             durable.set_aside(Path(self._root).parent, state.unreadable)
 
-    def _told(self, attempt: str, run_dir: str) -> dict[str, Any] | None:
+    def _about_of(self, attempt: str, run_dir: str) -> dict[str, Any] | None:
         """Return what was written down of the attempt at its start."""
         if attempt not in self._about:
             about = files.read_json_if_whole(run_dir, "attempt.json", *_ABOUT)
@@ -422,12 +422,12 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         if end.hint is None:
             return None
         hint = Hint(end.hint)
-        about = self._told(attempt, run_dir) or {}
+        about = self._about_of(attempt, run_dir) or {}
         missing = hint is Hint.NO_NETWORK and about.get("network") == "outbound"
         return Hint.NETWORK_MISSING if missing else hint
 
     def _ranks(self, attempt: str, run_dir: str, state: SandboxState) -> tuple[RankStatus, ...]:
-        about = self._told(attempt, run_dir)
+        about = self._about_of(attempt, run_dir)
         if about is None:
             return ()
         placement: list[str] = about["placement"]

@@ -66,7 +66,7 @@ def _run(place: tuple[str, str, str], asked: dict[str, Any], owner: int | None, 
         bufsize=0,
     )
     try:
-        _tell(process, json.dumps(asked))
+        _send_line(process, json.dumps(asked))
         return _follow(process, steps)
     finally:
         process.kill()
@@ -96,7 +96,7 @@ def _follow(process: subprocess.Popen[bytes], steps: FetchSteps) -> Extent:
             steps.report_progress(int(said["percent"]))
         elif "room" in said:
             steps.admit(int(said["room"]))
-            _tell(process, "go")
+            _send_line(process, "go")
         elif "files" in said:
             return Extent(int(said["files"]), int(said["size"]))
         elif "reason" in said:
@@ -129,7 +129,7 @@ def _lines(process: subprocess.Popen[bytes], steps: FetchSteps) -> Iterator[dict
             raise OSError(errno.ETIMEDOUT, "the process that copies says nothing any more")
 
 
-def _tell(process: subprocess.Popen[bytes], line: str) -> None:
+def _send_line(process: subprocess.Popen[bytes], line: str) -> None:
     try:
         if process.stdin is not None:
             process.stdin.write(line.encode() + b"\n")

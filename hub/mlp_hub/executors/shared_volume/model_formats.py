@@ -56,7 +56,7 @@ def recognise(top: DirHandle) -> ModelFormat:
     one.
     """
     _seen.clear()
-    detected = _told(top)
+    detected = _detect(top)
     if detected.name:
         return detected
     return replace(detected, below=tuple(way for way, _ in islice(_below(top), SHOWN)))
@@ -82,7 +82,7 @@ def _below(top: DirHandle) -> Iterator[tuple[str, ModelFormat]]:
     for way in ways:
         try:
             with top.deep_inside(way) as here:
-                known = _told(here, MOST_TRIED) if way else ModelFormat()
+                known = _detect(here, MOST_TRIED) if way else ModelFormat()
                 with here.entries() as entries:
                     deeper = sorted(
                         e.name for e in islice(entries, MOST_NAMES) if e.is_dir(follow_symlinks=False)
@@ -103,7 +103,7 @@ def _is_text(name: str) -> bool:
     return name.isprintable()
 
 
-def _told(top: DirHandle, most: int = MOST_NAMES) -> ModelFormat:
+def _detect(top: DirHandle, most: int = MOST_NAMES) -> ModelFormat:
     with top.entries() as entries:
         found = list(islice(entries, MOST_NAMES))
         files = sorted(e.name for e in found if e.is_file(follow_symlinks=False))

@@ -141,8 +141,8 @@ class Refresher:
         self._unstored: dict[str, tuple[ProviderIdentity, tuple[str, ...], dict[str, Any]]] = {}
         """Last answer of the provider about a person that is not stored yet; the stored tokens may be invalid."""
         self._storing: asyncio.Task[None] | None = None
-        self._told: dict[str, tuple[str, ...]] = {}
-        self._unheard: dict[str, dict[str, object]] = {}
+        self._reported: dict[str, tuple[str, ...]] = {}
+        self._unreported: dict[str, dict[str, object]] = {}
         """Data of a person that the service must still get once, for the audit log.
 
         It is sent with the next report.
@@ -218,20 +218,20 @@ class Refresher:
         """Record that a person whom `expect` announced has logged in: their standing is new, and is reported again."""
         self._looked[name] = self._clock()
         self._unstored.pop(name, None)
-        self._told.pop(name, None)
+        self._reported.pop(name, None)
         self.login_refused = None
 
     def admin_changed(self, name: str, admin: bool | None) -> None:
         """Note that a group made somebody a platform admin, or no longer does; None: nothing changed."""
         if admin is not None:
-            self._unheard.setdefault(name, {})["admin"] = admin
+            self._unreported.setdefault(name, {})["admin"] = admin
 
     async def welcome(self, name: str, identity: ProviderIdentity) -> None:
         """Report a new login to the service before the person's first page offers them their groups' rights."""
         groups, dropped = self._policy.concerned(identity.groups)
         with contextlib.suppress(TimeoutError):  # it is told at the next turn
             async with asyncio.timeout(PATIENCE_S):
-                await self._tell(name, tuple(groups), dropped)
+                await self._report_groups(name, tuple(groups), dropped)
 
     async def accept_identity(self, name: str, identity: ProviderIdentity) -> None:
         """Store the provider's answer about a person from elsewhere; checks of the kept login continue."""
@@ -244,7 +244,7 @@ class Refresher:
         """Forget who is not there any more."""
         for name in names:
             self._looked.pop(name, None)
-            self._told.pop(name, None)
+            self._reported.pop(name, None)
             self._unstored.pop(name, None)
 
     @property
@@ -278,11 +278,11 @@ class Refresher:
         identity, kept = answer
         groups, dropped = self._policy.concerned(identity.groups)
         # writing what is there costs more than asking
-        if name in self._unstored or kept != state or self._told.get(name) != tuple(groups):
+        if name in self._unstored or kept != state or self._reported.get(name) != tuple(groups):
             self._unstored[name] = identity, tuple(groups), kept
             await self._store(name)
         self._looked[name] = self._clock()
-        await self._tell(name, tuple(groups), dropped)
+        await self._report_groups(name, tuple(groups), dropped)
         return True
 
     async def _store(self, name: str) -> bool:
@@ -341,32 +341,32 @@ class Refresher:
     async def _end(self, name: str, why: Why) -> None:
         tokens = await self._people.end(name, why)
         if tokens is not None:
-            self._unheard.setdefault(name, {})["tokens"] = tokens
+            self._unreported.setdefault(name, {})["tokens"] = tokens
         self.forget([name])
-        await self.tell_ended(name, why)
+        await self.report_ended(name, why)
 
-    async def _tell(self, name: str, groups: tuple[str, ...], dropped: Message | None) -> None:
-        if self._told.get(name) == groups and name not in self._unheard:
+    async def _report_groups(self, name: str, groups: tuple[str, ...], dropped: Message | None) -> None:
+        if self._reported.get(name) == groups and name not in self._unreported:
             return
         left_out = [] if dropped is None else [str(dropped)]
-        if await self._say(name, groups=list(groups), left_out=left_out):
-            self._told[name] = groups
+        if await self._report(name, groups=list(groups), left_out=left_out):
+            self._reported[name] = groups
 
-    async def tell_ended(self, name: str, why: Why) -> None:
+    async def report_ended(self, name: str, why: Why) -> None:
         """Tell the service of somebody's end; of one that was taken away it is told again for as long as they have jobs."""
-        await self._say(name, ended=why)
+        await self._report(name, ended=why)
 
-    def unheard(self) -> set[str]:
+    def unreported(self) -> set[str]:
         """Return of whom the service must still hear something."""
-        return set(self._unheard)
+        return set(self._unreported)
 
-    async def _say(self, name: str, **fields: object) -> bool:
+    async def _report(self, name: str, **fields: object) -> bool:
         try:
-            await self._service.report_identity(name, **fields, **self._unheard.get(name, {}))
+            await self._service.report_identity(name, **fields, **self._unreported.get(name, {}))
         except (ServiceUnreachable, ServiceRefused) as error:  # it is told at the next turn
             log.warning("the service is not told yet how %s stands: %s", name, error)
             return False
-        self._unheard.pop(name, None)
+        self._unreported.pop(name, None)
         return True
 
 
@@ -421,8 +421,8 @@ class ProviderPass:
         self._people.end_servers_left()
         working = set(await self._working())
         # jobs of theirs may have come back into the queue
-        for name in sorted(self._people.disabled() & (working | self._refresher.unheard())):
-            await self._refresher.tell_ended(name, "disabled")
+        for name in sorted(self._people.disabled() & (working | self._refresher.unreported())):
+            await self._refresher.report_ended(name, "disabled")
         busy = self._people.busy() | self._people.among(working)
         present = self._people.present()
         self._refresher.forget(self._refresher.looked.keys() - busy - present)
@@ -445,10 +445,10 @@ class ProviderPass:
                 await asyncio.sleep(TOGETHER / RATE)
         if not names:
             await self._refresher.seek()
-        await self._tell_whether_it_is_there()
+        await self._report_availability()
         return asked
 
-    async def _tell_whether_it_is_there(self) -> None:
+    async def _report_availability(self) -> None:
         """Report it at each turn: a service that has restarted knows nothing of it."""
         try:
             away, refused = self._refresher.away is not None, self._refresher.refused

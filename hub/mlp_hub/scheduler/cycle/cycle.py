@@ -36,7 +36,7 @@ from mlp_hub.scheduler.policy import end_of
 from mlp_hub.scheduler.preemption.defragment import make_way
 from mlp_hub.scheduler.preemption.eligibility import PreemptionRights
 from mlp_hub.scheduler.preemption.victims import NotYet, RoomMade, ShortOfNodes, make_room, room_comes
-from mlp_hub.scheduler.reasons.verdicts import WantsReason, reason_to_tell
+from mlp_hub.scheduler.reasons.verdicts import WantsReason, reason_to_report
 from mlp_hub.scheduler.workloads.pending import Awaits, Entry, JobClass
 
 MOST_TOLD = 64
@@ -120,7 +120,7 @@ class Cycle:
         self._go_through_the_line()  # 3. to 7.
         self._go_through_it_again()  # 8.
         self._grow()  # 9.
-        self._tell()  # 10.
+        self._report_reasons()  # 10.
         return self.plan.decisions
 
     def _go_through_the_line(self) -> None:
@@ -403,7 +403,7 @@ class Cycle:
 
     # --- 10. Tell
 
-    def _tell(self) -> None:
+    def _report_reasons(self) -> None:
         """Say why to those that wait since this cycle, and to those whose reason changed."""
         state = self.state
         reported: dict[str, None] = {}
@@ -414,7 +414,7 @@ class Cycle:
         for cls in self.touched.values():
             if not cls.jobs or cls.awaits is Awaits.NOTHING:
                 continue
-            reason = reason_to_tell(state.quotas, cls)
+            reason = reason_to_report(state.quotas, cls)
             if cls.said is not reason:
                 if cls.said is not None:
                     if len(reported) >= MOST_TOLD:
@@ -422,4 +422,4 @@ class Cycle:
                     reported.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
                 cls.said = reason
         reported.update(dict.fromkeys(fresh))
-        self.plan.tell(reported, self.wants)
+        self.plan.report_reasons(reported, self.wants)

@@ -129,7 +129,7 @@ class Plan:
         self.grounds[made.uid] = replace(self.grounds[made.uid], placed=change.placed, workers=workers)
         return False
 
-    def tell(self, uids: Iterable[str], wants: verdicts.WantsReason | None = None) -> None:
+    def report_reasons(self, uids: Iterable[str], wants: verdicts.WantsReason | None = None) -> None:
         """Give these jobs the reasons why they wait, or only those that `hears` accepts."""
         self.decisions += verdicts.waits(self.state, uids, wants)
 

@@ -64,7 +64,7 @@ def _waits_for_others(state: ClusterState, entry: Entry, cache: FactCache) -> Ve
     return waits_for_its_turn(entry.job, None if first is None else first.job, entry.cls.pass_by, cache.now)
 
 
-def reason_to_tell(quotas: QuotaTree, cls: JobClass) -> Reason | None:
+def reason_to_report(quotas: QuotaTree, cls: JobClass) -> Reason | None:
     """Return the reason of a class as those who wait are told it: to wait for a quota that is too small is in vain."""
     reason = cls.reason
     if reason is Reason.WAITING_FOR_QUOTA and is_too_large(quotas, cls):
@@ -75,7 +75,7 @@ def reason_to_tell(quotas: QuotaTree, cls: JobClass) -> Reason | None:
 def reason_of(state: ClusterState, entry: Entry) -> Reason | None:
     """Return the reason that `of` gives, without the words; None for one that nobody has looked at yet."""
     cls = entry.cls
-    reason = reason_to_tell(state.quotas, cls)
+    reason = reason_to_report(state.quotas, cls)
     if reason is None:
         if not has_quota(state.quotas, cls):
             return Reason.EXCEEDS_MAX_QUOTA if is_too_large(state.quotas, cls) else Reason.WAITING_FOR_QUOTA

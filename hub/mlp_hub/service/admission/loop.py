@@ -102,7 +102,7 @@ class Admission:
         self._changed = changed
         self._kept: KeptCore | None = None
         self._planning = False
-        self._anew = False
+        self._reload = False
         self._held_tenants: Mapping[str, Verdict] = {}
         self._dirty: dict[str, None] = {}
         self._holders: Holders | None = None
@@ -155,7 +155,7 @@ class Admission:
         if why is self._waits.held:
             return
         self._waits.held = why
-        self._anew = why is None  # all are looked at again, and what was written down of them is put right
+        self._reload = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
     def cap_of(self, uid: str) -> Verdict | None:
@@ -180,7 +180,7 @@ class Admission:
         Running jobs continue.
         """
         self._held_tenants = dict(why)
-        self._anew = True
+        self._reload = True
         self._wake.set()
 
     def _is_held(self, uid: str) -> bool:
@@ -277,8 +277,8 @@ class Admission:
 
     async def _up_to_date(self, now: float) -> KeptCore:
         """Return the core as of this moment."""
-        if self._anew:
-            self._anew = False
+        if self._reload:
+            self._reload = False
             self._waits.tenants = self._held_tenants  # here alone: within a cycle it stays the same
             self._forget()
         if self._holders_changed or self._holders is None:

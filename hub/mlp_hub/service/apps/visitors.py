@@ -74,7 +74,7 @@ def _places(tx: Tx, visitor: str) -> frozenset[str]:
     return frozenset(member.tenant for member in tx.members.of_user(visitor))
 
 
-def told_to_visitors(app: api.Application) -> Text:
+def text_for_visitors(app: api.Application) -> Text:
     """Return why an app does not answer, without what its program said when it ended: that may be anything, credentials too."""
     if app.failures and app.phase != "waiting" and app.message.message:
         return Text(
@@ -84,7 +84,7 @@ def told_to_visitors(app: api.Application) -> Text:
 
 
 def _shared(app: api.Application) -> api.SharedApp:
-    shown = told_to_visitors(app)
+    shown = text_for_visitors(app)
     return api.SharedApp(
         name=app.name,
         user=app.user,

@@ -180,7 +180,7 @@ class Disk:
         self._looked = asyncio.Event()
         self._measured(now.measured)
         if now.holds != ((False, False) if before is None else before.holds):
-            self._tell(now)
+            self._report(now)
         if now.space is not None:
             known = {job.attempt for job in jobs} | set(servers)
             self._stopped = {
@@ -210,7 +210,7 @@ class Disk:
             except Exception:  # it is looked again soon
                 log.exception("looking at the disk failed")
 
-    def _tell(self, now: Look) -> None:
+    def _report(self, now: Look) -> None:
         if now.shortage is None or now.space is None:
             log.warning("the disk has room again: all goes on")
             self._left = None

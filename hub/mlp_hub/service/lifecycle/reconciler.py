@@ -388,7 +388,7 @@ class Reconciler:
         job = self._board.jobs.get(uid)
         if job is None or job.message.template != AGAIN:
             return
-        note = d.told_within(job)
+        note = d.grace_note(job)
         if note is not None:
             await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=note)))
 

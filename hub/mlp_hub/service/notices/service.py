@@ -61,12 +61,12 @@ class NoticeService:
     async def start(self) -> None:
         """Load the notices to send, after any crash."""
         users = await self._db.read(self._load)
-        self._board.tells = self._outbox
+        self._board.notices = self._outbox
         self._look(users)
 
     async def stop(self) -> None:
         """Send no more."""
-        self._board.tells = None
+        self._board.notices = None
         await self._sender.stop()
 
     async def get(self, user: str) -> api.Notifications:

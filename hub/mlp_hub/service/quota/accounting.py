@@ -56,7 +56,7 @@ def tree_of(
         if name in tree:
             tree.charge(name, vector_of(amount))
     if kept is not None:
-        kept.tell(tree)
+        kept.apply_to(tree)
     return tree
 
 

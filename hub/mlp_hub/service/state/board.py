@@ -95,8 +95,8 @@ class Changes:
     removed: list[Job] = field(default_factory=list)
     events: dict[str, list[JobEvent]] = field(default_factory=dict)
     unread: dict[str, None] = field(default_factory=dict)  # their timelines have grown, nobody looked by what
-    tells: MoveNotices | None = None
-    told: set[str] = field(default_factory=set)  # users who are told of something
+    notices: MoveNotices | None = None
+    notified: set[str] = field(default_factory=set)  # users who are told of something
 
     def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
         """Append steps (uid, step) to the timelines of many jobs."""
@@ -134,8 +134,8 @@ class Changes:
         tx.ledger.release_many(APPLIER, [job.attempt for job in left])
         tx.tokens.revoke_many([job.uid for job in left])
         self.jobs += jobs
-        if self.tells is not None:
-            self.told |= self.tells.moved(tx, moves, now)
+        if self.notices is not None:
+            self.notified |= self.notices.moved(tx, moves, now)
         self.add_events(tx, [(m.new.uid, step) for m in moves for step in m.steps], now)
         tx.tokens.add_many([(m.token, m.new.uid) for m in moves if m.token is not None], now)
         return jobs
@@ -161,8 +161,8 @@ class Changes:
             tx.tokens.revoke(old.uid)
         for step in move.steps:
             self.add_event(tx, new.uid, now, step)
-        if self.tells is not None:
-            self.told |= self.tells.moved(tx, (move,), now)
+        if self.notices is not None:
+            self.notified |= self.notices.moved(tx, (move,), now)
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:
@@ -225,7 +225,7 @@ class Board:
         self.weights = Weights()
         self._listeners: list[Callable[[Job, Job | None], None]] = []
         self._tasks: set[asyncio.Task[object]] = set()
-        self.tells: MoveNotices | None = None
+        self.notices: MoveNotices | None = None
 
     async def load(self) -> None:
         """Read all active jobs."""
@@ -251,12 +251,12 @@ class Board:
             raise
 
     async def _commit(self, fn: Callable[[Tx, Changes], T], *, durable: bool) -> T:
-        changes = Changes(tells=self.tells)
+        changes = Changes(notices=self.notices)
 
         result = await self.db.write(lambda tx: fn(tx, changes), durable=durable)
         self._apply(changes)
-        if changes.tells is not None:
-            changes.tells.notify(changes.told)
+        if changes.notices is not None:
+            changes.notices.notify(changes.notified)
         return result
 
     async def drain(self) -> None:

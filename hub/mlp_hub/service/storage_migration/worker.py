@@ -96,7 +96,7 @@ class StorageMigrationWorker:
                 await self._enter(tenant, kept, held=under_way)
             if under_way:
                 self.look_at(tenant)
-        await self._tell()
+        await self._hold_moving()
 
     def look_at(self, tenant: str) -> None:
         """Request a look at a tenant whose files might have to move; a worker in progress finds the changes."""
@@ -176,7 +176,7 @@ class StorageMigrationWorker:
     async def _work(self, tenant: str) -> bool:
         self._asked.discard(tenant)
         found = await self._db.read(lambda tx: tx.relocations.under_way(tenant))
-        await self._tell()
+        await self._hold_moving()
         if found is None or self._files is None:
             return False
         try:
@@ -365,7 +365,7 @@ class StorageMigrationWorker:
         await notifying(self._db.write(work), self._changed)
         self._tries.pop(found.tenant, None)
         self._done.pop(found.tenant, None)
-        await self._tell()
+        await self._hold_moving()
         return False
 
     async def _say(self, found: Relocation, message: Message) -> None:
@@ -377,7 +377,7 @@ class StorageMigrationWorker:
         if message != found.message:
             await self._db.write(work)
 
-    async def _tell(self) -> None:
+    async def _hold_moving(self) -> None:
         """Tell who starts things which tenants' may not."""
         found = await self._db.read(lambda tx: tx.relocations.all(under_way=True))
         held = {one.tenant: MOVES for one in found}

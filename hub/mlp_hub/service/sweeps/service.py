@@ -50,7 +50,7 @@ class SweepService:
         self.stop = worker.stop
         self.look_at = worker.look_at
         self._uids = UidMaker()
-        self._told: dict[str, tuple[Sweep, api.Sweep]] = {}
+        self._lines: dict[str, tuple[Sweep, api.Sweep]] = {}
 
     async def create(
         self, context: TenantContext, user: str, asked: api.SweepCreate, *, language: str = DEFAULT
@@ -125,14 +125,14 @@ class SweepService:
 
     async def _line(self, sweep: Sweep) -> api.Sweep:
         """Return a sweep without its trials; of one that has ended these are read once."""
-        cached = self._told.get(sweep.uid)
+        cached = self._lines.get(sweep.uid)
         if cached is not None and cached[0] == sweep:
             return cached[1]
         line = await self._wire(sweep, with_trials=False)
         if sweep.phase in ENDED_SWEEPS:
-            if len(self._told) >= MOST_TOLD:
-                self._told.clear()
-            self._told[sweep.uid] = (sweep, line)
+            if len(self._lines) >= MOST_TOLD:
+                self._lines.clear()
+            self._lines[sweep.uid] = (sweep, line)
         return line
 
     async def curves(self, context: TenantContext, user: str, name: str, most: int) -> Curves:

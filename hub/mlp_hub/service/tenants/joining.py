@@ -38,7 +38,7 @@ class Joining:
         self._tenants = tenants
         self._clock = clock
         self._provider = provider
-        self.tells: PeopleNotices = NoNotices()
+        self.notices: PeopleNotices = NoNotices()
 
     async def teams(self, user: str) -> api.Teams:
         """Return the tenants that somebody may ask for a place, and where they have."""
@@ -110,10 +110,10 @@ class Joining:
                 if asked.note
                 else msg("{user} asks to join {tenant}.", user=user, tenant=tenant)
             )
-            return new, self.tells.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
+            return new, self.notices.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
 
         found, who = await self._db.write(work)
-        self.tells.notify(who)
+        self.notices.notify(who)
         return _to_wire(found)
 
     async def take_back(self, user: str, tenant: str) -> api.JoinRequest:
@@ -133,10 +133,10 @@ class Joining:
         def work(tx: Tx) -> tuple[AskedPlace, set[str]]:
             gone = self._gone(tx, tenant, user, actor, "join.decline")
             text = msg("{who} declined your request to join {tenant}.", who=actor, tenant=tenant)
-            return gone, self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
+            return gone, self.notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
 
         found, who = await self._db.write(work)
-        self.tells.notify(who)
+        self.notices.notify(who)
         return _to_wire(found)
 
     async def approve(self, tenant: str, user: str, *, actor: str) -> ApiMember:
@@ -145,11 +145,11 @@ class Joining:
         def work(tx: Tx) -> tuple[ApiMember, set[str]]:
             self._gone(tx, tenant, user, actor, "join.approve")
             text = msg("{who} accepted you: you are a member of {tenant} now.", who=actor, tenant=tenant)
-            who = self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
+            who = self.notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
             return self._tenants.put_member(tx, tenant, user, actor), who
 
         found, who = await self._tenants.in_transaction(work)
-        self.tells.notify(who)
+        self.notices.notify(who)
         return found
 
     async def forget(self, user: str) -> None:

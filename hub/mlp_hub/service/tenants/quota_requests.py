@@ -34,7 +34,7 @@ class QuotaRequests:
         self._db = db
         self._tenants = tenants
         self._clock = clock
-        self.tells: PeopleNotices = NoNotices()
+        self.notices: PeopleNotices = NoNotices()
         self._uids = UidMaker()  # an id in a path begins with a letter, as all names do
 
     async def of_tenant(self, tenant: str) -> list[api.QuotaRequest]:
@@ -81,10 +81,10 @@ class QuotaRequests:
                 tenant=tenant,
                 reason=asked.reason,
             )
-            return new, self.tells.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
+            return new, self.notices.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
 
         found, who = await self._db.write(work)
-        self.tells.notify(who)
+        self.notices.notify(who)
         return to_wire(found)
 
     async def withdraw(self, tenant: str, uid: str, *, actor: str) -> api.QuotaRequest:
@@ -101,7 +101,7 @@ class QuotaRequests:
             return decided, self._answered(tx, decided)
 
         found, who = await self._db.write(work)
-        self.tells.notify(who)
+        self.notices.notify(who)
         return to_wire(found)
 
     async def accept(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
@@ -117,7 +117,7 @@ class QuotaRequests:
             return decided, self._answered(tx, decided)
 
         answered, who = await self._tenants.in_transaction(work)
-        self.tells.notify(who)
+        self.notices.notify(who)
         return to_wire(answered)
 
     def _answered(self, tx: Tx, decided: AskedQuota) -> set[str]:
@@ -127,7 +127,7 @@ class QuotaRequests:
             text = msg("{who} accepted your request for {tenant}. {word}", **args)
         else:
             text = msg("{who} declined your request for {tenant}. {word}", **args)
-        return self.tells.asked(
+        return self.notices.asked(
             tx, [decided.user], (NoticeKind.ANSWERED, AskedFor.QUOTA), decided.tenant, text
         )
 

@@ -394,7 +394,7 @@ class TenantService:
             return sync_of(tx, user, wanted, self._groups), memberships_of(tx, user)
 
         sync, now = await self._db.read(look)
-        await self.left_out.tell(user, sync.left_out)
+        await self.left_out.report(user, sync.left_out)
         return await self._write_jobs(work) if sync.changes else now
 
     async def account_ended(self, user: str, *, actor: str = THE_HUB) -> None:

@@ -80,11 +80,11 @@ class LeftOut:
     def __init__(self, db: Database, clock: Callable[[], float]) -> None:
         self._db = db
         self._clock = clock
-        self._told: dict[tuple[str, str], None] = {}
+        self._reported: dict[tuple[str, str], None] = {}
 
-    async def tell(self, user: str, why: Iterable[Message]) -> None:
+    async def report(self, user: str, why: Iterable[Message]) -> None:
         """Write down these sentences on a user's groups, each once for as long as the service runs."""
-        new = [one for one in why if (user, str(one)) not in self._told]
+        new = [one for one in why if (user, str(one)) not in self._reported]
         if not new:
             return
 
@@ -93,6 +93,6 @@ class LeftOut:
                 tx.audit.add(self._clock(), THE_HUB, "group.left_out", user, detail={"message": one})
 
         await self._db.write(work)
-        if len(self._told) + len(new) > TOLD:
-            self._told.clear()
-        self._told.update(dict.fromkeys((user, str(one)) for one in new))
+        if len(self._reported) + len(new) > TOLD:
+            self._reported.clear()
+        self._reported.update(dict.fromkeys((user, str(one)) for one in new))

@@ -99,7 +99,7 @@ class UserService:
             mine: dict[str, list[str]] = {}
             for member in tx.members.of_users(names):
                 mine.setdefault(member.user, []).append(member.tenant)
-            return {name: _standing(known.get(name), mine.get(name)) for name in names}
+            return {name: _user_standing(known.get(name), mine.get(name)) for name in names}
 
         return await self._db.read(work)
 
@@ -161,7 +161,7 @@ def _number(user: User) -> dict[str, object]:
     return {"user_number": user.number}
 
 
-def _standing(user: User | None, mine: list[str] | None) -> UserStanding:
+def _user_standing(user: User | None, mine: list[str] | None) -> UserStanding:
     tenants = mine or [DEFAULT_TENANT]
     chosen = DEFAULT_TENANT if user is None else user.default_tenant
     default = chosen if user is None or chosen in tenants else tenants[0]

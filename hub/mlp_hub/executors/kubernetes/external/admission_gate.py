@@ -24,7 +24,7 @@ class AdmissionGate:
         tenant_of: Callable[[str], str | None],
     ) -> None:
         self._client, self._objects, self._fence, self._tenant_of = client, objects, fence, tenant_of
-        self._told: list[Callable[[str], None]] = []
+        self._listeners: list[Callable[[str], None]] = []
 
     def all(self) -> Sequence[ObservedExternalJob]:
         """List those in namespaces of this hub's tenants."""
@@ -47,16 +47,16 @@ class AdmissionGate:
 
     def on_news(self, callback: Callable[[str], None]) -> None:
         """Call back with the uid of an object whenever it has changed, come or gone."""
-        self._told.append(callback)
+        self._listeners.append(callback)
 
     def tell_all(self) -> None:
         """Tell of all: the tenants are known now, or others than before."""
         for view in self._objects.all():
-            self.tell(view.what.uid)
+            self.notify(view.what.uid)
 
-    def tell(self, uid: str) -> None:
+    def notify(self, uid: str) -> None:
         """Tell of news of one."""
-        for callback in self._told:
+        for callback in self._listeners:
             callback(uid)
 
     async def accept(self, what: ExternalJob, job: str, name: str, epoch: int = 0) -> None:

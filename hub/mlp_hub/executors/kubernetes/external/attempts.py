@@ -267,7 +267,7 @@ class ExternalAttempts:
                 self._gone[attempt] = judge(before, attempt, [], self._clock()).seen
             elif last is not None and last.phase not in ENDED:
                 self._gone[attempt] = last
-        self.jobs.tell(uid)
+        self.jobs.notify(uid)
         for view in (before, now):
             if view is not None and view.attempt is not None:
                 self._tending.news(view.attempt)

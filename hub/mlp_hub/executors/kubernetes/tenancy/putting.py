@@ -73,7 +73,7 @@ class Putting:
         known = self._put.get((kind, key))
         if known is not None and known.wanted == digest(wanted) and self.stands(kind, key, seen):
             return False
-        manifest = await self._told(kind, wanted, known)
+        manifest = await self._manifest(kind, wanted, known)
         if manifest is None:
             return True
         try:
@@ -94,7 +94,7 @@ class Putting:
         self._put[kind, key] = _Put(digest(wanted), digest(found))
         return True
 
-    async def _told(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
+    async def _manifest(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
         """Return what to tell the API of an object; None where a volume or a claim is left alone."""
         if kind == kinds.PERSISTENT_VOLUME_CLAIMS:
             return await self._claimed(wanted, known)
