@@ -225,7 +225,9 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             async with debts.paying:
                 await self._holding.give_back()
             patience = min(self.reclaim_timeout, 0.6 * self.start_timeout)
-            await self._holding.take(user, holder, amount, patience_s=patience, waits=self._show_progress)
+            await self._holding.hold_amount(
+                user, holder, amount, patience_s=patience, waits=self._show_progress
+            )
         except ServiceRefused as refused:
             raise ServerRefused(sentence(refused.msg), refused.reason) from refused
         except ServiceUnreachable as error:

@@ -16,7 +16,7 @@ def admit(
     room: LedgerCheck, tx: Tx, uid: str, tenant: str, amount: Resources, now: float, node: str = "n"
 ) -> bool:
     """Hold what a job of one rank takes of a node, if there is room for it; return whether there is."""
-    shares = room.take(tenant, amount, Admit(uid, (node,), 1, amount))
+    shares = room.reserve_ranks(tenant, amount, Admit(uid, (node,), 1, amount))
     if shares is None:
         return False
     tx.ledger.put(ResourceRequest(uid, "jm", tenant, amount, RequestPhase.CONFIRMED, now, shares=shares))

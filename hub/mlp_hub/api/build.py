@@ -97,7 +97,7 @@ def make_service(
         sessions,
         monotonic,
         seen=seen,
-        allow_lookup=lambda address: limiter.take("unknown-token", network_of(address)),
+        allow_lookup=lambda address: limiter.take_token("unknown-token", network_of(address)),
         used=uses.note,
         stands=stands,
     )

@@ -43,17 +43,17 @@ class _HeldRoom:
         """Have room for the name of one more file or directory. Raises `DAVError`."""
         self._entries += 1
         if self._entries > FREE_ENTRIES:
-            said = self.take(self._uid, ENTRY, self._language)
+            said = self.request_room(self._uid, ENTRY, self._language)
             if said.status != 200:
                 raise refusal(said.status, said.body, said.message)
 
-    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+    def request_room(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
         if size > self._spare:
             ahead = min(self.granted, STEP)
-            said = self._service.take(uid, size + ahead, language)
+            said = self._service.request_room(uid, size + ahead, language)
             if said.status != 200 and ahead:  # there may be room for this one
                 ahead = 0
-                said = self._service.take(uid, size, language)
+                said = self._service.request_room(uid, size, language)
             if said.status != 200:
                 return said
             self.granted += size + ahead
@@ -61,7 +61,7 @@ class _HeldRoom:
         self._spare -= size
         return ServiceAnswer(200, None)
 
-    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
         del uid, granted, gone  # nothing lies there yet
         self.grown += grown
 
@@ -92,7 +92,7 @@ class Copy:
                 placed = True
         finally:
             # what the names take is found by looking
-            self._service.give(access.uid, held.granted, held.grown if placed else 0, int(placed))
+            self._service.report_written(access.uid, held.granted, held.grown if placed else 0, int(placed))
 
     def _all(self, held: _HeldRoom, parts: Parts, aside: Aside, to: Parts) -> None:
         if len(to) > DEEPEST_COPIED:

@@ -99,7 +99,7 @@ class _Hashes:
         self._kept: OrderedDict[tuple[int, int], tuple[int, Any]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, file: BinaryIO, size: int) -> Any:
+    def hash_part(self, file: BinaryIO, size: int) -> Any:
         at = os.fstat(file.fileno())
         with self._lock:
             found = self._kept.pop((at.st_dev, at.st_ino), None)
@@ -173,12 +173,12 @@ class PartUploads:
         uid, size = tree.access.uid, part.end - part.begin
         fresh = 0 if part.begin else ENTRY  # until all is looked at, which is what `gone` asks for
         size += fresh
-        said = self._service.take(uid, size, tree.access.language)
+        said = self._service.request_room(uid, size, tree.access.language)
         if said.status != 200:
             raise refusal(said.status, said.body, said.message)
         here = part.begin
         try:
-            made = self._hashes.take(file, here)
+            made = self._hashes.hash_part(file, here)
             file.seek(here)
             body = environ["wsgi.input"]
             while here < part.end and (data := _read(body, min(BLOCK, part.end - here))):
@@ -187,7 +187,7 @@ class PartUploads:
                 here += len(data)
             self._hashes.keep(file, here, made)
         finally:
-            self._service.give(uid, size, here - part.begin + fresh, int(bool(fresh)))
+            self._service.report_written(uid, size, here - part.begin + fresh, int(bool(fresh)))
         if here < part.end:
             raise DAVError(
                 HTTP_BAD_REQUEST,
@@ -197,9 +197,9 @@ class PartUploads:
 
     def _place(self, tree: Tree, path: Parts, part: FilePart, folder: DirHandle, file: BinaryIO) -> int:
         name = part.name(path)
-        if self._hashes.take(file, part.total).digest() != part.digest:
+        if self._hashes.hash_part(file, part.total).digest() != part.digest:
             folder.remove(name)
-            self._service.give(tree.access.uid, 0, 0, part.total)
+            self._service.report_written(tree.access.uid, 0, 0, part.total)
             raise DAVError(
                 HTTP_BAD_REQUEST,
                 msg(
@@ -212,7 +212,7 @@ class PartUploads:
         was_there = tree.stat(path) is not None
         old = tree.put(name, path, folder)
         if old:
-            self._service.give(tree.access.uid, 0, 0, old)
+            self._service.report_written(tree.access.uid, 0, 0, old)
         return 204 if was_there else 201
 
     def _tidy(self, folder: DirHandle) -> int:

@@ -140,7 +140,7 @@ class _Entry:
         except OSError as error:
             raise disk_error(error) from error
         finally:
-            self.provider.service.give(self.tree.access.uid, 0, 0, gone or int(in_place))
+            self.provider.service.report_written(self.tree.access.uid, 0, 0, gone or int(in_place))
         if there is not None:
             there.forget_locks()
         self.forget_locks()
@@ -164,7 +164,7 @@ class _Entry:
             raise disk_error(error) from error
         finally:
             # an entry is gone at least, of which only a look tells what it took
-            self.provider.service.give(self.tree.access.uid, 0, 0, gone or 1)
+            self.provider.service.report_written(self.tree.access.uid, 0, 0, gone or 1)
         self.forget_locks()
 
     def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:

@@ -76,11 +76,11 @@ class Access:
 class StorageRoom(Protocol):
     """Service that is asked for room, and gets reports of its use."""
 
-    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+    def request_room(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
         """Ask for `size` bytes to write."""
         ...
 
-    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
         """Tell what was written."""
         ...
 
@@ -108,7 +108,7 @@ class AccessClient:
         """Delete a dataset."""
         return self.ask("DELETE", _path(user, name), asker, language=language)
 
-    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+    def request_room(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
         """Ask for `size` bytes to write; retry under the same key without an answer, and finally take it back."""
         once = secrets.token_hex(16)
         until = time.monotonic() + TAKEN_S
@@ -122,7 +122,7 @@ class AccessClient:
                 return said
             threading.Event().wait(AGAIN_S)
 
-    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
         """Tell what was written; again and again until it is heard, since what is granted stays charged until then.
 
         `gone`: bytes that were removed as it seems. The service looks for itself: programs of the owner say how long files are.

@@ -115,14 +115,14 @@ class Upload:
             self._give(0)
 
     def _take(self, size: int) -> None:
-        said = self._service.take(self._tree.access.uid, size, self._tree.access.language)
+        said = self._service.request_room(self._tree.access.uid, size, self._tree.access.language)
         if said.status == 200:
             self._granted += size
             return
         raise refusal(said.status, said.body, said.message)
 
     def _give(self, grown: int, gone: int = 0) -> None:
-        self._service.give(self._tree.access.uid, self._granted, grown, gone)
+        self._service.report_written(self._tree.access.uid, self._granted, grown, gone)
         self._granted = 0
 
 
@@ -132,13 +132,13 @@ def entry_room(tree: Tree, service: StorageRoom) -> Iterator[None]:
 
     The room of all entries is found by measurement.
     """
-    said = service.take(tree.access.uid, ENTRY, tree.access.language)
+    said = service.request_room(tree.access.uid, ENTRY, tree.access.language)
     if said.status != 200:
         raise refusal(said.status, said.body, said.message)
     try:
         yield
     finally:
-        service.give(tree.access.uid, ENTRY, 0, 1)
+        service.report_written(tree.access.uid, ENTRY, 0, 1)
 
 
 def attributes_of(tree: Tree, parts: Parts, fd: int, digest: bytes, *, fresh: bool = False) -> None:

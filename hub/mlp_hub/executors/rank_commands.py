@@ -104,14 +104,14 @@ def build(runtime: Runtime, shape: GangShape) -> GangCommand:
     programs: list[tuple[str, ...]] = []
     envs: list[dict[str, str]] = []
     budget = _Budget()
-    budget.take(shared.values())
+    budget.count_texts(shared.values())
     for each in _of_ranks(common, shape, roles):
         if not (alike and programs):
             programs.append(template.fill_all(templates[each["role"]], each, lists))
-            budget.take(programs[-1])
+            budget.count_texts(programs[-1])
         if own:
             envs.append({name: template.fill(text, each) for name, text in own.items()})
-            budget.take(envs[-1].values())
+            budget.count_texts(envs[-1].values())
         elif alike:
             break
     leader = None if runtime.ends_with is None else roles.index(runtime.ends_with)
@@ -229,7 +229,7 @@ class _Budget:
     def __init__(self) -> None:
         self._left = MOST_IN_ALL
 
-    def take(self, texts: Iterable[str]) -> None:
+    def count_texts(self, texts: Iterable[str]) -> None:
         """Count texts; raises `CannotStart` where one of them, or all together, are too long."""
         for text in texts:
             self._left -= len(text)

@@ -42,7 +42,7 @@ class TimeSlice(Generic[T]):
             wait_s, self.cost_s * (HURRY if hurry else COSTS)
         )
 
-    def take(self, make: Callable[[], Steps[T]], most_s: float) -> list[T]:
+    def measure_slice(self, make: Callable[[], Steps[T]], most_s: float) -> list[T]:
         """Measure for at most `most_s` seconds; return the result, once it is complete."""
         now = self.last = time.monotonic()
         if self.going is None:
@@ -76,7 +76,7 @@ class TimeSlices(Generic[K, T]):
             if going is not None:
                 going.close()
 
-    def take(
+    def measure_due(
         self, what: Mapping[K, Callable[[], Steps[T]]], wait_s: Callable[[K], float], *, hurry: bool
     ) -> Iterator[tuple[K, T]]:
         """Give a turn to each whose time has come, who had none for longest first; yield what was found."""
@@ -92,5 +92,5 @@ class TimeSlices(Generic[K, T]):
                 if left <= 0:
                     break
                 part = HURRY if hurry or not turn.known else COSTS
-                for found in turn.take(what[key], min(left, LOOK_EVERY_S / part)):
+                for found in turn.measure_slice(what[key], min(left, LOOK_EVERY_S / part)):
                     yield key, found

@@ -404,7 +404,7 @@ class Platform:
         """
         while True:
             try:
-                await self.lease.take()
+                await self.lease.acquire_lease()
                 began = time.monotonic()
                 await self.executor.fence(self.lease.epoch, self.policy.lease_s)
                 await self._lead()

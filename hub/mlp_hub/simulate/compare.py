@@ -59,7 +59,7 @@ class Lives:
         self._before = before or {}
         self.of: dict[str, Life] = {}
 
-    def take(self, line: dict[str, Any]) -> None:
+    def add_line(self, line: dict[str, Any]) -> None:
         """Take in one line."""
         event, name = line.get("event"), line.get("job", "")
         if event == "submitted":

@@ -191,7 +191,7 @@ async def test_only_datasets_read_through_have_parts_and_they_are_read_only(
         )
         access = await datasets.access(SYSTEM, "ann", "pets", write=False)
         assert access.through
-        assert (await refused(datasets.take(access.uid, 1)))[0] is Reason.WRONG_STATE
+        assert (await refused(datasets.grant_bytes(access.uid, 1)))[0] is Reason.WRONG_STATE
         for path in ("../other/secret", "a/../../other/secret", "./x"):
             asked = SourceOpen(uid=access.uid, path=path)
             assert (await refused(datasets.open_source(asked)))[0] is Reason.INVALID, path

@@ -78,10 +78,10 @@ def test_no_path_whatever_breaks_the_table(path: str) -> None:
 def test_a_bucket_gives_its_burst_and_fills_again() -> None:
     now = [0.0]
     limiter = Limiter(lambda: now[0], {"a": Rate(2, 3)})
-    assert [limiter.take("a", "ann") for _ in range(4)] == [0, 0, 0, 1]
-    assert limiter.take("a", "bob") == 0
+    assert [limiter.take_token("a", "ann") for _ in range(4)] == [0, 0, 0, 1]
+    assert limiter.take_token("a", "bob") == 0
     now[0] = 0.5
-    assert [limiter.take("a", "ann") for _ in range(2)] == [0, 1]
+    assert [limiter.take_token("a", "ann") for _ in range(2)] == [0, 1]
 
 
 # --------------------------------------------------------------- sessions

@@ -158,7 +158,7 @@ def test_two_runs_are_compared_by_tenant_and_by_start() -> None:
         summary: dict[str, Any] = {}
         for line in run.lines():
             summary = line.get("summary", summary)
-            lives.take(line)
+            lives.add_line(line)
         sides.append((lives, figures(lives.of.values(), summary, {"red": 1.0, "blue": 3.0})))
     (was, told), (now, better) = sides
     assert (told["avg_wait_s"], better["avg_wait_s"]) == (50.0, 0.0)

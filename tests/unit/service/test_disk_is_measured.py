@@ -166,7 +166,7 @@ def test_a_measurement_can_be_left_in_the_middle_of_a_directory_and_holds_no_oth
     whole, parts = found(steps)
     assert parts >= 2
     assert whole == size(tmp_path)
-    while not (done := dict(turns.take({"a": lambda: measure(tmp_path)}, lambda _: 0.0, hurry=False))):
+    while not (done := dict(turns.measure_due({"a": lambda: measure(tmp_path)}, lambda _: 0.0, hurry=False))):
         looks += 1
     assert done == {"a": whole}
     turns.keep({})

@@ -28,10 +28,10 @@ class Room:
         self.charged = 0
         self.looks = 0
 
-    def take(self, uid: str, size: int, language: str) -> Any:
+    def request_room(self, uid: str, size: int, language: str) -> Any:
         return SimpleNamespace(status=200)
 
-    def give(self, uid: str, held: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, held: int, grown: int, gone: int = 0) -> None:
         self.charged += grown
         self.looks += bool(gone)
 

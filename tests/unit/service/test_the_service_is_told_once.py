@@ -76,7 +76,7 @@ def where(tmp_path: Path) -> Path:
 
 def test_a_take_without_an_answer_is_asked_for_again_under_its_key(where: Path) -> None:
     with service(where, None, 503) as served:
-        assert AccessClient(where, "token").take(UID, 7).status == 200
+        assert AccessClient(where, "token").request_room(UID, 7).status == 200
         assert [path for path, _ in served.told] == ["stored:take"] * 3
         assert len({told["once"] for _, told in served.told}) == 1
 
@@ -84,7 +84,7 @@ def test_a_take_without_an_answer_is_asked_for_again_under_its_key(where: Path) 
 def test_a_take_that_is_never_answered_is_taken_back(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "TAKEN_S", 0)
     with service(where, None) as served:
-        assert AccessClient(where, "token").take(UID, 7).status == 503
+        assert AccessClient(where, "token").request_room(UID, 7).status == 503
         wait_for(lambda: len(served.told) == 2, message="for it to be taken back")
         (_, taken), (path, back) = served.told
         assert path == "stored:give"
@@ -93,7 +93,7 @@ def test_a_take_that_is_never_answered_is_taken_back(where: Path, monkeypatch: p
 
 def test_a_write_is_reported_again_under_its_key_until_it_is_received(where: Path) -> None:
     with service(where, None, None, 503) as served:
-        AccessClient(where, "token").give(UID, 7, 5)
+        AccessClient(where, "token").report_written(UID, 7, 5)
         wait_for(lambda: len(served.told) == 4, message="for it to be heard")
         assert len({told["once"] for _, told in served.told}) == 1
 

@@ -129,7 +129,7 @@ class Gatekeeper:
         return await authorize(route, principal, params, self._service.platform)
 
     def _take(self, bucket: str, key: str) -> None:
-        wait = self._service.limiter.take(bucket, key)
+        wait = self._service.limiter.take_token(bucket, key)
         if wait:
             raise TooMany(wait)
 

@@ -129,7 +129,7 @@ async def _key_given(call: Call, asked: AppAdmit) -> domain.AppKey:
     wait = (
         0
         if asked.again or gate.is_known(asked.secret)
-        else call.service.limiter.take("unknown-token", network_of(asked.address))
+        else call.service.limiter.take_token("unknown-token", network_of(asked.address))
     )
     if wait:
         raise TooMany(wait)

@@ -340,7 +340,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     def _disk_use(self, whose: Collection[str | Home]) -> dict[str | Home, DiskUse]:
         devices = self.workspace.devices()
         asked = {one: partial(disk.use_of, self._sandboxes_of(one), devices) for one in whose}
-        return dict(self._uses.take(asked, lambda _: LOOK_EVERY_S, hurry=True))
+        return dict(self._uses.measure_due(asked, lambda _: LOOK_EVERY_S, hurry=True))
 
     def _sandboxes_of(self, whose: str | Home) -> Iterable[str]:
         if isinstance(whose, Home):

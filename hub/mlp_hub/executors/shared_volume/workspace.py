@@ -275,5 +275,5 @@ class SharedVolumeWorkspace:
 
     def _sizes(self, wait_s: Mapping[Place, float], *, hurry: bool) -> Sizes:
         asked = {place: partial(measure, self.directories.at(place)) for place in wait_s}
-        done = dict(self._turns.take(asked, wait_s.__getitem__, hurry=hurry))
+        done = dict(self._turns.measure_due(asked, wait_s.__getitem__, hurry=hurry))
         return Sizes(done, {place: turn.so_far for place, turn in self._turns.of.items()})

@@ -196,7 +196,7 @@ class Keys:
             if self._kept is None or self._clock() - self._read_at >= KEYS_READ_AGAIN_S:
                 await self._read()
             found = self._look(name, algorithm)
-            if found is None and not self._limiter.take("keys", ""):
+            if found is None and not self._limiter.take_token("keys", ""):
                 await self._read()
                 found = self._look(name, algorithm)
             return found

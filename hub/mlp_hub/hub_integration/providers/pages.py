@@ -98,7 +98,7 @@ class ArrivePage(_CompanyPage):
     async def get(self) -> None:
         """Find out who it is, and let them in."""
         accounts = self.authenticator
-        pending = accounts.states.take(self, self._argument("state"))
+        pending = accounts.states.take_pending(self, self._argument("state"))
         if pending is None or pending.issuer != accounts.provider.issuer:
             await self._refuse(400, _UNKNOWN)
             return

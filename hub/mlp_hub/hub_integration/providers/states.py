@@ -55,7 +55,7 @@ class States:
         )
         return pending
 
-    def take(self, handler: Any, state: str) -> PendingLogin | None:
+    def take_pending(self, handler: Any, state: str) -> PendingLogin | None:
         """Return the login that this browser began under this state and end it; None where it began none, or it is over."""
         name = self._cookie(state)
         held = handler.get_secure_cookie(name, max_age_days=KEPT_S / 86_400)

@@ -107,7 +107,7 @@ class Codes:
         self._codes[_digest(code)] = Granted(user, session_mark, asked, now + lasts)
         return code
 
-    def take(self, code: str, verifier: str, redirect_uri: str) -> Granted:
+    def redeem_code(self, code: str, verifier: str, redirect_uri: str) -> Granted:
         """Return the grant of a code, once; raise Wrong without naming the wrong part.
 
         A code that is shown with another's verifier has leaked, and becomes invalid.

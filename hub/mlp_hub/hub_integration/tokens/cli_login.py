@@ -100,7 +100,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
     async def post(self) -> None:
         """Give the token to an authorised caller; only refused requests count against its address."""
         source = address_of(self.request)
-        wait = self.limiter.take("exchange", source)
+        wait = self.limiter.take_token("exchange", source)
         if wait:
             self.set_header("Retry-After", str(wait))
             self.refuse(429, msg("Too many codes from your address. Try again in {wait} s.", wait=wait))
@@ -112,7 +112,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         except Wrong as wrong:
             self.refuse(403, wrong.message)
             return
-        self.limiter.give("exchange", source)
+        self.limiter.return_token("exchange", source)
         await self._give(user, machine, days)
 
     async def granted(self, given: Callable[[str], str]) -> tuple[Any, str, int]:
@@ -170,7 +170,7 @@ class CodeExchange(TokenGiver):
 
     async def granted(self, given: Callable[[str], str]) -> tuple[Any, str, int]:
         """Return who said yes, unless they may not log in any more, or have logged out everywhere since."""
-        granted = self.codes.take(given("code"), given("verifier"), given("redirect_uri"))
+        granted = self.codes.redeem_code(given("code"), given("verifier"), given("redirect_uri"))
         user = await self.let_in(self.find_user(granted.user))
         if user.cookie_id != granted.session_mark:
             raise Wrong(SPENT)

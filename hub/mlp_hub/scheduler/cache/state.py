@@ -247,7 +247,7 @@ class ClusterState:
         tenant = held.run.job.tenant
         root = self._root_of(tenant)
         self.running.remove(uid, root)
-        self.index.give(held.demand, held.run.placement, held.run.devices)
+        self.index.release_ranks(held.demand, held.run.placement, held.run.devices)
         if root is not None:
             self.quotas.release(tenant, held.vector)
             self.inadmissible.freed.add(root)

@@ -246,7 +246,7 @@ class NodeIndex(Slots):
 
     # ---- holding and giving back -----------------------------------------------------------------------------
 
-    def take(
+    def reserve_ranks(
         self,
         demand: Demand,
         placement: Sequence[str],
@@ -290,7 +290,7 @@ class NodeIndex(Slots):
             self._put(old, new)
         return tuple(given)
 
-    def give(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
+    def release_ranks(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Give back what `take` held, with the devices it returned. Nodes removed since then are passed over."""
         ask = self.catalog.ask(demand)
         seats: dict[str, list[tuple[int, ...]]] = {}

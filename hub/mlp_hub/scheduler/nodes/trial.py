@@ -42,11 +42,11 @@ class Scratch:
         values = (*base_of, *self._by_value)
         return max((base_of.get(v, 0) + self._by_value.get(v, 0) for v in values), default=0)
 
-    def give(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
+    def release_ranks(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count these ranks as gone."""
         self._noted.append((demand, placement, devices, 1))
 
-    def take(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
+    def reserve_ranks(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count these ranks as there again."""
         self._noted.append((demand, placement, devices, -1))
 

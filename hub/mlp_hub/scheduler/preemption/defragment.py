@@ -117,7 +117,7 @@ def _start_again(rights: PreemptionRights, made: RoomMade, moved: list[Held]) ->
     cls = rights.entry.cls
     index, quotas = made.index.fork(), made.quotas.fork()
     quotas.charge(cls.tenant, vector_on(index, cls.demand, made.placement))
-    index.take(cls.demand, made.placement)
+    index.reserve_ranks(cls.demand, made.placement)
     for held in sorted(moved, key=lambda h: (-h.demand.gpu, -h.demand.cpu, h.serial)):
         job = held.run.job
         placement = index.place(held.demand, job.workers_min + job.ps, job.topology)
@@ -127,5 +127,5 @@ def _start_again(rights: PreemptionRights, made: RoomMade, moved: list[Held]) ->
         if not quotas.fits(job.tenant, vector):
             return False
         quotas.charge(job.tenant, vector)
-        index.take(held.demand, placement)
+        index.reserve_ranks(held.demand, placement)
     return True

@@ -302,11 +302,11 @@ class _Trial:
         shrinks = tuple(Shrink(by_uid[uid], n) for uid, n in cut.items() if n)
         index = self.state.index.fork()
         for g in gone:
-            index.give(g.held.demand, g.held.run.placement, g.held.run.devices)
+            index.release_ranks(g.held.demand, g.held.run.placement, g.held.run.devices)
         for shrink in shrinks:
             run = shrink.held.run
             last = slice(run.workers - shrink.by, run.workers)
-            index.give(shrink.held.demand, run.placement[last], run.devices[last])
+            index.release_ranks(shrink.held.demand, run.placement[last], run.devices[last])
         placement = seats(index, self.quotas, self.entry.cls, self.entry.cls.workers_min)
         if placement is None or not self._by_right(gone, vector_on(index, self.entry.cls.demand, placement)):
             return None
@@ -384,10 +384,10 @@ class _Trial:
             # what was taken back from others first: without it, nobody has to go for the right to it either
             gone = sorted(gone, key=lambda g: self.rights.reclaims(g.held))
         for g in reversed(gone):
-            self.nodes.take(g.held.demand, g.placement, g.devices)
+            self.nodes.reserve_ranks(g.held.demand, g.placement, g.devices)
             self.quotas.charge(g.held.run.job.tenant, g.vector)
             if not self._still_fits(needed):
-                self.nodes.give(g.held.demand, g.placement, g.devices)
+                self.nodes.release_ranks(g.held.demand, g.placement, g.devices)
                 self.quotas.release(g.held.run.job.tenant, g.vector)
                 needed.append(g)
         return needed[::-1]
@@ -398,7 +398,7 @@ class _Trial:
         if cut:
             placement, devices = without_last(held, cut)
             vector = vector_on(self.state.index, held.demand, placement)
-        self.nodes.give(held.demand, placement, devices)
+        self.nodes.release_ranks(held.demand, placement, devices)
         self.quotas.release(held.run.job.tenant, vector)
         return _Gone(held, placement, devices, vector)
 
@@ -408,10 +408,10 @@ class _Trial:
         placement, devices = (held.run.placement[rank],), (held.run.devices[rank],)
         vector = vector_on(self.state.index, held.demand, placement)
         if give:
-            self.nodes.give(held.demand, placement, devices)
+            self.nodes.release_ranks(held.demand, placement, devices)
             self.quotas.release(held.run.job.tenant, vector)
         else:
-            self.nodes.take(held.demand, placement, devices)
+            self.nodes.reserve_ranks(held.demand, placement, devices)
             self.quotas.charge(held.run.job.tenant, vector)
 
     def fits(self) -> bool:

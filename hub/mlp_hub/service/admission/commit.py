@@ -219,7 +219,7 @@ class _Storing:
 
     def _take(self, tenant: str, each: Resources, admit: Admit) -> Shares | None:
         """Take the room of an admission, and note whether there was any."""
-        shares = self.room.take(tenant, each, admit)
+        shares = self.room.reserve_ranks(tenant, each, admit)
         if shares is None:
             self.stored.no_room.append(admit)
         else:
@@ -311,7 +311,7 @@ class _Storing:
             workers = len(job.placement) - job.spec.ps
             added = resize.placement[workers : resize.workers]
             more = Admit(job.uid, added, len(added), resize.amount - row.amount)
-            if self.room.take(job.spec.tenant, job.spec.per_worker, more) is None:
+            if self.room.reserve_ranks(job.spec.tenant, job.spec.per_worker, more) is None:
                 return False
         self.tx.ledger.put(replace(row, amount=resize.amount, shares=shares))
         return True

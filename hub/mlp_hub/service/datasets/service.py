@@ -295,7 +295,7 @@ class DatasetService:
 
     # -------------------------------------------- what is said by who holds the files
 
-    async def take(self, uid: str, size: int, once: str | None = None) -> None:
+    async def grant_bytes(self, uid: str, size: int, once: str | None = None) -> None:
         """Grant `size` more bytes to write; a repeated request with the same key counts once.
 
         Raises NotFound, `WrongState`, or the refusal that the quota has no room.
@@ -318,13 +318,13 @@ class DatasetService:
             if found.is_read_through:
                 raise _through(found, write=True)
             _check_member(tx, found)
-            self._storage.take(tx, uid, size)
+            self._storage.grant_bytes(tx, uid, size)
             _remember(tx, once, now)
 
         await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
 
-    async def give(
+    async def settle_bytes(
         self,
         uid: str,
         granted: int,
@@ -349,7 +349,7 @@ class DatasetService:
             if took is not None and not _known(tx, took):
                 _remember(tx, took, now)
                 return tx.stored.get(uid)
-            return self._storage.give(tx, uid, granted, max(grown, 0))
+            return self._storage.settle_bytes(tx, uid, granted, max(grown, 0))
 
         left = await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)

@@ -64,7 +64,7 @@ class Intake:
         """
         return await self._board.db.read(lambda tx: _answered(tx, user, once))
 
-    async def take(
+    async def store_run(
         self, job: Job, once: Once | None = None, *, replaces: bool = False, kept: KeptRun = NOTHING_KEPT
     ) -> Job:
         """Store a job as the next run of its name; return it, or the one that the same request made before.

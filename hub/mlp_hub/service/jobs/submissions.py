@@ -117,7 +117,9 @@ class Submissions:
         if exactly is not None:
             await self._check_same(exactly, spec, asked.provenance)
         kept = await kept_of(self._executor.workspace, spec, asked.provenance)
-        return self.to_wire(await self._intake.take(self._new(spec), once, replaces=asked.replace, kept=kept))
+        return self.to_wire(
+            await self._intake.store_run(self._new(spec), once, replaces=asked.replace, kept=kept)
+        )
 
     async def _check_same(self, job: Job, spec: JobSpec, said: jobs_api.Provenance | None) -> None:
         def work(tx: Tx) -> tuple[Origin, str | None]:
@@ -179,13 +181,13 @@ class Submissions:
         await self._check_room(spec)
         once = Once(f"brought/{found.what.uid}", found.what.uid)
         try:
-            return await self._intake.take(self._new(spec), once)
+            return await self._intake.store_run(self._new(spec), once)
         except Refused as refused:
             if refused.reason is not Reason.CONFLICT:
                 raise
         # another of its name has not ended: of objects of different kinds, and of the hub's own, all may have one name
         other = f"{spec.name[:MOST_SHARED]}-{found.what.uid[:8]}"
-        return await self._intake.take(self._new(replace(spec, name=other)), once)
+        return await self._intake.store_run(self._new(replace(spec, name=other)), once)
 
     async def _brought_spec(self, found: ObservedExternalJob) -> JobSpec:
         known = await self._board.db.read(lambda tx: tx.users.get(found.user))
@@ -205,7 +207,7 @@ class Submissions:
         await self._check_home(spec.user)
         spec, _ = await self._with_environment(spec)
         await self._feasibility.check(spec)
-        return await self._intake.take(self._new(spec))
+        return await self._intake.store_run(self._new(spec))
 
     async def checked_trial(self, user: str, asked: jobs_api.JobCreate, language: str = DEFAULT) -> JobSpec:
         """Return what a trial of a sweep runs, but for its parameters; raises `Refused` where it could never run."""
@@ -215,7 +217,7 @@ class Submissions:
         """Take in a trial of a sweep as a job like all others; raises `Refused` where it may not run now."""
         await self._check_room(spec)
         kept = await kept_of(self._executor.workspace, spec, said)
-        return await self._intake.take(self._new(spec), kept=kept)
+        return await self._intake.store_run(self._new(spec), kept=kept)
 
     async def offer_of(self, spec: JobSpec) -> tuple[Why, dict[str, int]]:
         """Say of a job that was checked what `offer` does: why it would wait and until when, and its ranks by node."""

@@ -87,7 +87,7 @@ class _Lot:
         """Jobs that are chosen."""
         return list(self._chosen.values())
 
-    def take(self, kept: EndedSize, why: Message) -> bool:
+    def choose_job(self, kept: EndedSize, why: Message) -> bool:
         """Choose a job, unless there are too many; return whether it is chosen."""
         if kept.job not in self._chosen:
             if not self.room or self._of_user[kept.user] >= MOST_OF_USER:
@@ -199,13 +199,13 @@ class Retention:
             why = msg("ended more than {age} ago", age=Span(self._policy.job_s))
             before = self._clock() - self._policy.job_s
             for kept in tx.ended.before(before, lot.room, lot.full):
-                lot.take(kept, why)
+                lot.choose_job(kept, why)
         done = set()
         for user in sorted(self._users):
             if not lot.room:
                 break
             surplus, why = self._surplus(tx, user)
-            taken = [lot.take(kept, why) for kept in surplus]
+            taken = [lot.choose_job(kept, why) for kept in surplus]
             if all(taken) and len(surplus) < MOST_OF_USER:
                 done.add(user)
         return lot.due, done

@@ -131,7 +131,7 @@ class Quotas:
         """Return whether the tenant may take `amount` now; False for an unknown tenant."""
         return self.knows(name) and not self._trees[name].excess(name, vector_of(amount))
 
-    def take(self, name: str, amount: Resources) -> None:
+    def charge_amount(self, name: str, amount: Resources) -> None:
         """Count what the tenant takes; whether it fits is not asked here."""
         self.tree(name).charge(name, vector_of(amount))
 

@@ -137,7 +137,7 @@ class Leadership:
     def _held_until(self) -> float:
         return self._stored[1]
 
-    async def take(self) -> None:
+    async def acquire_lease(self) -> None:
         """Return once this platform has the lease, under a new epoch."""
         await self.forget()
         self._loop = asyncio.get_running_loop()

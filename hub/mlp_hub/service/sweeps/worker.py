@@ -155,7 +155,7 @@ class SweepWorker:
         fresh: list[tuple[int, list[tuple[int, float]]]] = []
         for number, points in read.points.items():
             reported = known.reported.setdefault(number, Reported(sweep.spec.metric))
-            values = reported.take(points)
+            values = reported.add_points(points)
             trial = known.trials[number]
             known.trials[number] = replace(trial, value=reported.last, steps=reported.count)
             if values:

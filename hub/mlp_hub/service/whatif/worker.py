@@ -95,7 +95,7 @@ def _one(
         if "summary" in line:
             summary = line["summary"]
             continue
-        lives.take(line)
+        lives.add_line(line)
         if not lines:
             continue
         ranks += len(line.get("placement", ()))
