@@ -183,7 +183,7 @@ def _single(name: str) -> str:
     return name
 
 
-def look(top: str | os.PathLike[str], path: str, seen_at: str) -> PathKind:
+def kind_of(top: str | os.PathLike[str], path: str, seen_at: str) -> PathKind:
     """Tell what a path below a tenant's directory names, seen as the tenant sees it; only what is below is looked at.
 
     Links are resolved by hand: one that is relative, or absolute and below `seen_at` (where the tenant has this

@@ -14,7 +14,7 @@ from mlp_hub.executors import rank_commands
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
-from mlp_hub.safe_path import DEEPEST, DirHandle, PathKind, look
+from mlp_hub.safe_path import DEEPEST, DirHandle, PathKind, kind_of
 from mlp_hub.service.jobs.validation import entry_in
 
 SEEN_AT = "/home/ann"
@@ -53,7 +53,7 @@ def home(tmp_path: Path) -> Path:
     ],
 )
 def test_the_kind_of_a_path_is_reported(home: Path, path: str, found: PathKind) -> None:
-    assert look(home, path, SEEN_AT) is found
+    assert kind_of(home, path, SEEN_AT) is found
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_the_kind_of_a_path_is_reported(home: Path, path: str, found: PathKind) 
 )
 def test_links_are_gone_after_inside_only(home: Path, target: str, found: PathKind) -> None:
     (home / "link").symlink_to(target)
-    assert look(home, "link", SEEN_AT) is found
+    assert kind_of(home, "link", SEEN_AT) is found
     (home / "code" / "up").symlink_to("../link")
-    assert look(home, "code/up", SEEN_AT) is found
+    assert kind_of(home, "code/up", SEEN_AT) is found
 
 
 def test_a_top_that_is_a_link_or_missing_has_nothing(home: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(home)
-    assert look(tmp_path / "link", "code", SEEN_AT) is PathKind.MISSING
-    assert look(tmp_path / "none", "code", SEEN_AT) is PathKind.MISSING
+    assert kind_of(tmp_path / "link", "code", SEEN_AT) is PathKind.MISSING
+    assert kind_of(tmp_path / "none", "code", SEEN_AT) is PathKind.MISSING
 
 
 def test_however_deep_it_lies_few_directories_are_held_open(home: Path) -> None:
@@ -95,8 +95,8 @@ def test_however_deep_it_lies_few_directories_are_held_open(home: Path) -> None:
     inner.mkdir(parents=True)
     (home / "chain").symlink_to("/".join(["d"] * (DEEPEST + 50)))
     before = len([*Path("/proc/self/fd").iterdir()])
-    assert look(home, "chain", SEEN_AT) is PathKind.UNKNOWN
-    assert look(home, "/".join(["chain"] * 100), SEEN_AT) is PathKind.UNKNOWN
+    assert kind_of(home, "chain", SEEN_AT) is PathKind.UNKNOWN
+    assert kind_of(home, "/".join(["chain"] * 100), SEEN_AT) is PathKind.UNKNOWN
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 

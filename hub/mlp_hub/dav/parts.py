@@ -210,7 +210,7 @@ class PartUploads:
         attributes_of(tree, path, file.fileno(), part.digest)
         os.fsync(file.fileno())
         was_there = tree.stat(path) is not None
-        old = tree.put(name, path, folder)
+        old = tree.move_into_place(name, path, folder)
         if old:
             self._service.report_written(tree.access.uid, 0, 0, old)
         return 204 if was_there else 201

@@ -296,7 +296,7 @@ class Tree:
         ):
             yield found
 
-    def put(self, temporary: str, parts: Parts, come_from: DirHandle | None = None) -> int:
+    def move_into_place(self, temporary: str, parts: Parts, come_from: DirHandle | None = None) -> int:
         """Move a file that is whole and durable into place; return the bytes that lay there before."""
         with self.folder(parts[:-1]) as folder:
             old = self._size(folder, parts[-1])

@@ -95,7 +95,7 @@ class Upload:
             attributes_of(self._tree, self._parts, self._file.fileno(), found, fresh=self._fresh)
             os.fsync(self._file.fileno())
             make_way()
-            old = self._tree.put(self._name, self._parts)
+            old = self._tree.move_into_place(self._name, self._parts)
         except OSError as error:
             raise disk_error(error) from error
         finally:

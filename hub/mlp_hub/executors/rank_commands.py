@@ -14,7 +14,7 @@ from pathlib import Path
 from mlp_hub.domain.runtime import template
 from mlp_hub.domain.runtime.runtime import PS, PYTHON, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart
-from mlp_hub.safe_path import PathKind, look
+from mlp_hub.safe_path import PathKind, kind_of
 from mlp_hub.sandbox.spec import INSIDE, RankPlan
 from mlp_language.message import msg
 
@@ -266,4 +266,6 @@ def _at_home(package: str, python: str, home: str, seen_at: str) -> bool:
     """
     versions = [folder.name for folder in Path(python).parent.parent.glob("lib/python3*")]
     places = [f".local/lib/{name}/site-packages/{package}/__init__.py" for name in versions]
-    return any(look(home, place, seen_at) not in (PathKind.MISSING, PathKind.DIRECTORY) for place in places)
+    return any(
+        kind_of(home, place, seen_at) not in (PathKind.MISSING, PathKind.DIRECTORY) for place in places
+    )

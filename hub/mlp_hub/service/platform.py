@@ -583,7 +583,7 @@ class Platform:
         self._file_accounting.places_changed()
 
     def _nodes_changed(self) -> None:
-        self.admission.look()
+        self.admission.nodes_changed()
         self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     async def _cycle_over(self) -> None:

@@ -347,7 +347,9 @@ class Simulation:
             )
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
-        return self._foresight.look(self._core, self.now, uids, len(self._runs) + len(self.scenario.nodes))
+        return self._foresight.foresee_starts(
+            self._core, self.now, uids, len(self._runs) + len(self.scenario.nodes)
+        )
 
     # --- bookkeeping
 

@@ -349,7 +349,7 @@ def test_an_app_that_sleeps_is_woken_and_answers_who_waited(rig: GatewayRig) -> 
 
     async def wake(uid: str) -> None:
         woken.append(uid)
-        rig.platform.apps.endpoints.put(ready)
+        rig.platform.apps.endpoints.store_endpoint(ready)
 
     rig.platform.app_gate._wake = wake
     answer = rig.visit(f"{PREFIX}/ann/sleepy/", Authorization=f"Bearer {rig.ann}")

@@ -87,7 +87,7 @@ async def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
             store.put("photos", "catsup", b"of another name")
 
         await asyncio.to_thread(fill)
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         made = await add(rig, "s3://photos/cats", store.url, "store")
         assert (made.state, made.source and made.source.secret) == ("creating", "store")
         done = await ended(rig)
@@ -306,7 +306,7 @@ async def test_wrong_credentials_are_told_without_them_and_kept_sealed(
     false.page = lambda _after: b"<Error><Code>InvalidAccessKeyId</Code></Error>"  # type: ignore[method-assign]
 
     async with running_rig(tmp_path, policy=policy(false.host)) as rig:
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/", false.url, "store")
         said = await refused(rig)
         secret = KEYS["secret_access_key"]
@@ -343,13 +343,13 @@ async def test_a_url_without_a_bucket_is_refused_at_once(
 
 async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=policy()) as rig:
-        await rig.platform.secrets.put("store", KEYS, user="bob", actor="bob")
+        await rig.platform.secrets.store_secret("store", KEYS, user="bob", actor="bob")
         with pytest.raises(Refused, match="secret store does not exist"):
             await add(rig, "s3://photos/", "", "store")
-        await rig.platform.secrets.put("half", {"access_key_id": "A"}, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("half", {"access_key_id": "A"}, user="ann", actor="ann")
         with pytest.raises(Refused, match="cannot open an object store"):
             await add(rig, "s3://photos/", "", "half")
-        await rig.platform.secrets.put("store", KEYS, tenant="default", actor="admin")
+        await rig.platform.secrets.store_secret("store", KEYS, tenant="default", actor="admin")
 
         def move(tx: Any) -> None:
             row = tx.secrets.get("default", "", "store")
@@ -366,7 +366,7 @@ async def test_a_former_member_can_no_longer_open_secrets_of_the_tenant(tmp_path
         for tenant in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=tenant))
             await p.tenants.set_member(tenant, "ann")
-        await p.secrets.put("store", KEYS, tenant="red", actor="admin")
+        await p.secrets.store_secret("store", KEYS, tenant="red", actor="admin")
         item = StoredItem("set", StoredKind.DATASET, "red", "ann", "pets", 0.0)
         source = ObjectSource("photos", "", "", "", "store")
         found = DatasetRow(item, DatasetPhase.READY, 100, source=source)

@@ -100,7 +100,7 @@ class Machine:
 
     async def look(self, times: int = 1) -> list[str]:
         for _ in range(times):
-            await self.disk.look()
+            await self.disk.check_disk()
             await asyncio.sleep(0)
         return self.ended
 
@@ -224,13 +224,13 @@ async def test_all_waiters_for_the_measurement_of_a_home_share_one_look(
 ) -> None:
     async with watched_machine() as m:
         m.endless = True
-        look, looks = m.disk.look, []
+        look, looks = m.disk.check_disk, []
 
         async def counted() -> None:
             looks.append(1)
             await look()
 
-        monkeypatch.setattr(m.disk, "look", counted)
+        monkeypatch.setattr(m.disk, "check_disk", counted)
         await asyncio.gather(*(m.disk.check_home("ann") for _ in range(5)))
         assert len(looks) == 1
         monkeypatch.setattr(watch, "PAUSE_S", 3600.0)

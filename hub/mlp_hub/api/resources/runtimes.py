@@ -37,7 +37,7 @@ async def list_(call: Call) -> Sequence[RuntimeInfo]:
 
 async def put(call: Call) -> RuntimeInfo:
     """Register a runtime for a tenant, or change one: it then waits for review again, where that is asked for."""
-    return await call.platform.runtimes.put(
+    return await call.platform.runtimes.store_runtime(
         call.params["tenant"],
         call.params["runtime"],
         call.body,

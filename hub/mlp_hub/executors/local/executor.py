@@ -262,7 +262,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         with self._fence.acting(epoch):
             if not os.path.lexists(f"{run_dir}/claim"):
                 self._launch(spec, run_dir)
-        return self._watch.look(run_dir, sandbox.inspect(run_dir).shim_pid)
+        return self._watch.watch_directory(run_dir, sandbox.inspect(run_dir).shim_pid)
 
     def _stop(self, run_dir: str, grace_s: float, why: tuple[str, str, Any] | None, epoch: int) -> None:
         with self._fence.acting(epoch):
@@ -491,7 +491,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
 
     def _watch_all(self) -> list[tuple[str, Watched]]:
         shims = [(entry, sandbox.inspect(entry.path).shim_pid) for entry in self._run_dirs()]
-        return [(entry.name, self._watch.look(entry.path, pid)) for entry, pid in shims]
+        return [(entry.name, self._watch.watch_directory(entry.path, pid)) for entry, pid in shims]
 
     def _warm(self) -> None:
         sandbox.capabilities()

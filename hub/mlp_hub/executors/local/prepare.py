@@ -15,7 +15,7 @@ from mlp_hub.executors.programs import environment, program, working_directory
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.prepare import model_directory
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
-from mlp_hub.safe_path import PathKind, look
+from mlp_hub.safe_path import PathKind, kind_of
 from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
 
@@ -146,7 +146,7 @@ def _brings_mpi(spec: LaunchSpec, around: HostContext) -> bool:
     if spec.environment is None or spec.runtime.launcher is not None:
         return False
     place, seen_at = around.directories.stored(spec.environment), f"{ENVIRONMENTS_AT}/{spec.environment.name}"
-    return any(look(place, f"lib/{name}", seen_at) is PathKind.FILE for name in _MPI)
+    return any(kind_of(place, f"lib/{name}", seen_at) is PathKind.FILE for name in _MPI)
 
 
 def _own_variables(own: str, env: Mapping[str, str], python: str) -> dict[str, str]:

@@ -174,7 +174,7 @@ class Refresher:
         done, _ = await asyncio.wait([task], timeout=max(0.0, left))  # does not cancel it
         return task.result() if done else True
 
-    async def look(self, name: str) -> None:
+    async def refresh_person(self, name: str) -> None:
         """Ask of a person who is due, however long that takes."""
         if self.is_due(name):
             await asyncio.shield(self._asking(name))
@@ -436,7 +436,9 @@ class ProviderPass:
         asked = failed = 0
         for begin in range(0, len(names), TOGETHER):
             lot = names[begin : begin + TOGETHER]
-            await asyncio.gather(*map(self._refresher.look, lot), return_exceptions=True)  # they are logged
+            await asyncio.gather(
+                *map(self._refresher.refresh_person, lot), return_exceptions=True
+            )  # they are logged
             asked += len(lot)
             failed = failed + len(lot) if self._refresher.away is not None else 0
             if failed >= AWAY_AFTER:

@@ -146,7 +146,7 @@ class Admission:
         self._holders_changed = True
         self._wake.set()
 
-    def look(self) -> None:
+    def nodes_changed(self) -> None:
         """Tell that nodes have changed."""
         self._wake.set()
 
@@ -455,7 +455,7 @@ class Admission:
             if not isinstance(piece, Admit | Preempt | Resize):
                 log.error("%s could not be stored, and is left out", piece, exc_info=error)
                 continue
-            wait = self._backoff.put(piece.uid, now)
+            wait = self._backoff.delay_job(piece.uid, now)
             job = self._board.jobs.get(piece.uid)
             name = piece.uid if job is None else f"{job.title} of {job.spec.user}"
             text = "what was decided about job %s could not be stored; it is left alone for %g s"

@@ -43,7 +43,7 @@ class Endpoints:
         for uid, endpoint in self._now.items():
             callback(uid, endpoint)
 
-    def put(self, endpoint: Endpoint) -> None:
+    def store_endpoint(self, endpoint: Endpoint) -> None:
         """Store the endpoint of an app."""
         if self._now.get(endpoint.uid) != endpoint:
             self._now[endpoint.uid] = endpoint

@@ -230,7 +230,7 @@ class AppWorker:
             if job.attempt in answering and job.uid not in stopped
         )
         where = () if app.phase is AppPhase.DELETING else addresses
-        self.endpoints.put(
+        self.endpoints.store_endpoint(
             Endpoint(app.uid, app.user, app.name, app.tenant, app.phase.value, app.spec.version, where)
         )
 

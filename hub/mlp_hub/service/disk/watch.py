@@ -99,7 +99,7 @@ class Disk:
         self._thread = ThreadPoolExecutor(1, "disk")
         self._look = None
         self._hold(None)
-        await self.look()
+        await self.check_disk()
         self._task = asyncio.ensure_future(self._loop())
 
     async def stop(self) -> None:
@@ -166,7 +166,7 @@ class Disk:
         if meter.knows(key) and (unseen := meter.known[key].size.unseen):
             raise rules.home_cannot_be_measured(user, unseen)
 
-    async def look(self) -> None:
+    async def check_disk(self) -> None:
         """Look once, and do what follows from it."""
         measures = self._executor.workspace.measures
         jobs = [job for job in self._jobs() if job.phase in ALIVE] if measures else []
@@ -175,7 +175,9 @@ class Disk:
         self._asked = {user: then for user, then in self._asked.items() if at - then < KEPT_S}
         users = {*servers, *self._asked, *(job.spec.user for job in jobs)}
         before = self._look
-        self._look = now = await self._looker.look(jobs, users, servers, await self._stored_points(jobs))
+        self._look = now = await self._looker.measure_all(
+            jobs, users, servers, await self._stored_points(jobs)
+        )
         self._looked.set()
         self._looked = asyncio.Event()
         self._measured(now.measured)
@@ -204,7 +206,7 @@ class Disk:
                     await self._wanted.wait()
             self._wanted.clear()
             try:
-                await self.look()
+                await self.check_disk()
             except asyncio.CancelledError:
                 raise
             except Exception:  # it is looked again soon

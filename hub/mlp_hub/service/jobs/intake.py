@@ -73,7 +73,7 @@ class Intake:
         its name has not ended, or if too many jobs are open.
         """
         try:
-            return await self._lots.put(_New(job, once, replaces, kept))
+            return await self._lots.submit_item(_New(job, once, replaces, kept))
         except Refused:
             raise
         except Exception as error:

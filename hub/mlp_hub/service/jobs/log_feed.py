@@ -151,7 +151,7 @@ class LogFeed:
             cursors[frame["rank"]] = frame["offset"]
         for news in self._followers:
             if not news.holds(LOG_GREW):
-                news.put(LOG_GREW)
+                news.queue_message(LOG_GREW)
         return True
 
     def _keep(self, since: int, frame: Shared) -> None:

@@ -245,7 +245,7 @@ class Reconciler:
         token = make_token() if new.phase is Phase.STARTING else None
         if new is not move.new or token is not None or move.token is not None:
             move = replace(move, new=new, token=None if token is None else token.sha256)
-        stored = await self._moves.put(move)
+        stored = await self._moves.submit_item(move)
         if token is not None:
             memory.token = token.secret
         if stored.phase in FINAL:

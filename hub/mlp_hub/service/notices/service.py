@@ -86,7 +86,7 @@ class NoticeService:
             services=list(self._policy.services),
         )
 
-    async def put(self, user: str, asked: api.NotificationsSet, actor: str) -> api.Notifications:
+    async def store_choices(self, user: str, asked: api.NotificationsSet, actor: str) -> api.Notifications:
         """Store all that somebody chooses. Raises `Refused`."""
         choice = NoticeChoice(user, _kinds(asked.browser), _quiet(asked.quiet), await _zone(asked.timezone))
         names = [one.name for one in asked.channels]

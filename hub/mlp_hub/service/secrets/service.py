@@ -32,7 +32,7 @@ class SecretService:
         self._db, self._clock = db, clock
         self._key = key
 
-    async def put(
+    async def store_secret(
         self, name: str, keys: Mapping[str, str], *, tenant: str = "", user: str = "", actor: str
     ) -> None:
         """Store a secret instead of the one with its name."""

@@ -46,7 +46,7 @@ class Subscription:
         self._ready = asyncio.Event()
         self._closed = False
 
-    def put(self, message: Any) -> None:
+    def queue_message(self, message: Any) -> None:
         """Queue a message; when the queue is full, everything in it becomes one `RESYNC`."""
         if len(self._queue) >= self._limit:
             self._queue.clear()
@@ -100,7 +100,7 @@ class Bus:
     def publish(self, topic: Topic, message: Any) -> None:
         """Give the message to all who subscribe to the topic; never waits."""
         for subscription in self._topics.get(topic, ()):
-            subscription.put(message)
+            subscription.queue_message(message)
 
     def watched(self, topic: Topic) -> bool:
         """Tell whether anybody subscribes, so that nothing need be made for nobody."""

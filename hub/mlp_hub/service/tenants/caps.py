@@ -28,7 +28,7 @@ class MemberCaps:
         await self._tenants.get(tenant)
         return [_to_wire(one) for one in await self._db.read(lambda tx: tx.caps.of_tenant(tenant))]
 
-    async def put(self, tenant: str, asked: api.MemberCapSet, *, actor: str) -> list[api.MemberCap]:
+    async def set_cap(self, tenant: str, asked: api.MemberCapSet, *, actor: str) -> list[api.MemberCap]:
         """Set the cap of a member, or of everybody; one that names nothing is taken away. Raises `NotFound`."""
         user = asked.user or EVERYBODY
         cap = Cap(

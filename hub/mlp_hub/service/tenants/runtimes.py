@@ -60,7 +60,7 @@ class RuntimeService:
         stored = await self._board.db.read(lambda tx: tx.runtimes.of_tenant(tenant))
         return {one.runtime.name: one.runtime for one in stored}
 
-    async def put(
+    async def store_runtime(
         self, tenant: str, name: str, asked: api.RuntimeUpdate, *, actor: str, reviewer: bool = False
     ) -> api.RuntimeInfo:
         """Register a runtime or change one. Raises `NotFound` (tenant), `Invalid`, `Forbidden` for one that was disabled."""

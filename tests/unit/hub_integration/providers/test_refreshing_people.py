@@ -318,7 +318,7 @@ async def test_a_provider_that_hangs_holds_a_request_for_a_moment_and_its_answer
         assert await world.refresher.stays("ann")
     assert world.asked == ["ann"]
     world.gate.set()
-    await world.refresher.look("ann")
+    await world.refresher.refresh_person("ann")
     assert world.ended == [("ann", "disabled")]
 
 
@@ -334,7 +334,7 @@ async def test_a_provider_that_is_away_is_asked_now_and_then_and_nobody_waits_fo
     await asyncio.sleep(0)
     assert world.asked == ["u0", "u1", "u2"]
     world.gate.set()
-    await world.refresher.look("u0")
+    await world.refresher.refresh_person("u0")
     assert world.refresher.away is None
 
 

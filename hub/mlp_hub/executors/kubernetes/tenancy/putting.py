@@ -67,7 +67,7 @@ class Putting:
             return False
         return seen.digest == known.found
 
-    async def put(self, kind: Kind, wanted: Object, seen: Sighting | None) -> bool:
+    async def ensure_object(self, kind: Kind, wanted: Object, seen: Sighting | None) -> bool:
         """Have an object as wanted; False where a watch says that it is."""
         key = namespace_of(wanted), name_of(wanted)
         known = self._put.get((kind, key))

@@ -89,7 +89,7 @@ class SourceCopy:
         self._landing.flush()
         return Extent(len(found.objects), found.size)
 
-    def look(self, prefix: str) -> Extent:
+    def check_source(self, prefix: str) -> Extent:
         """See whether there is something that can be read. Raises `Refused`."""
         if next(self._store.objects(prefix), None) is None:
             raise _nothing(prefix)

@@ -126,5 +126,5 @@ def _copy(asked: dict[str, Any], go: threading.Event) -> dict[str, int]:
     elif source.wanted:
         extent = copy.bring(source.prefix, source.wanted, admit)
     else:
-        extent = copy.look(source.prefix)
+        extent = copy.check_source(source.prefix)
     return {"files": extent.files, "size": extent.size}
