@@ -201,7 +201,7 @@ def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
             f"MLP_SIMULATED_NODES: {settings.simulated_nodes} has no nodes; list some under `nodes`"
         )
     return [
-        NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels, tuple(map(Taint.of, n.taints)))
+        NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels, tuple(map(Taint.parse, n.taints)))
         for n in nodes
     ]
 

@@ -23,7 +23,7 @@ class Told(str):
     message: Message
 
     @classmethod
-    def of(cls, message: Message) -> Told:
+    def from_message(cls, message: Message) -> Told:
         """Make it of a message."""
         made = cls(plain(message))
         made.message = message
@@ -60,7 +60,7 @@ class ServerFailed(web.HTTPError):
     """The server could not be started, through no choice of its user; shown on the spawn page."""
 
     def __init__(self, message: Message) -> None:
-        text = Told.of(message)
+        text = Told.from_message(message)
         super().__init__(500, text.replace("%", "%%"))
         self.jupyterhub_message = text
 
@@ -69,7 +69,7 @@ class ServerRefused(SpawnException):  # type: ignore[misc]  # jupyterhub is unty
     """No server for a reason of policy: an option, the quota, a service that cannot be asked."""
 
     def __init__(self, message: Message, reason: str, status_code: int = 403) -> None:
-        text = Told.of(message)
+        text = Told.from_message(message)
         # HTTPError takes what it logs for a format
         super().__init__(text, reason=reason, log_message=text.replace("%", "%%"), status_code=status_code)
         self.jupyterhub_message = text

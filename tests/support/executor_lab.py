@@ -119,7 +119,7 @@ class Lab:
 
     def workspace(self, spec: LaunchSpec) -> str:
         """Return the directory of an attempt's run."""
-        return self.directories.workspace(spec.of)
+        return self.directories.workspace(spec.of_run)
 
     def run_dir(self, spec: LaunchSpec) -> str:
         """Return the run directory of an attempt."""

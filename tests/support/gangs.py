@@ -147,7 +147,7 @@ class Running:
         self.rig, self.spec, self.gang = rig, spec, gang
         self.name = gang.main[1]["metadata"]["name"]
         self._over = False  # whether its end was awaited: ranks may tell of theirs a moment later
-        self.directory = Path(rig.at.directories.workspace(spec.of))
+        self.directory = Path(rig.at.directories.workspace(spec.of_run))
         make_directories(spec, rig.at.directories, root=True, ranks_log=True)
         create = rig.namespace
         for _, each in (gang.secret, *gang.beside, gang.main):

@@ -230,7 +230,7 @@ class AuthorizingApp:
             _guarded(environ, start)("200 OK", headers)
             yield body
             return
-        part = FilePart.of(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
+        part = FilePart.from_request(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
         if part is not None:
             yield from self._take_part(environ, start, tree, parts, part)
             return
@@ -274,7 +274,7 @@ class AuthorizingApp:
         try:
             with (
                 self._roots.using(access.tenant, write=write) as root,
-                self._uploads.of(root) as uploads,
+                self._uploads.uploads_of(root) as uploads,
                 contextlib.closing(Tree(root, uploads, access, still_there)) as tree,
             ):
                 yield tree

@@ -59,7 +59,7 @@ class FilePart:
     digest: bytes
 
     @classmethod
-    def of(cls, environ: dict[str, Any], length: int | None) -> FilePart | None:
+    def from_request(cls, environ: dict[str, Any], length: int | None) -> FilePart | None:
         """Read a request; None for one that brings a file as a whole. Raises `DAVError`."""
         said = environ.get("HTTP_CONTENT_RANGE")
         if said is None:

@@ -124,7 +124,7 @@ class UploadPlaces:
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def of(self, root: Path) -> Iterator[Uploads]:
+    def uploads_of(self, root: Path) -> Iterator[Uploads]:
         """Yield that of a tree."""
         if root == self._shared:
             yield self._own

@@ -163,14 +163,14 @@ class LaunchSpec:
         return self.workers + self.ps
 
     @property
-    def of(self) -> JobRun:
+    def of_run(self) -> JobRun:
         """Run that it is an attempt of."""
         return JobRun(self.user, self.job, self.run, self.tenant)
 
     @property
     def key(self) -> AttemptKey:
         """Key of its log."""
-        return AttemptKey(self.attempt, self.of)
+        return AttemptKey(self.attempt, self.of_run)
 
 
 def check_placement(spec: LaunchSpec, nodes: Iterable[str]) -> None:

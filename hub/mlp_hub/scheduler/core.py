@@ -28,7 +28,7 @@ def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
 
     Pure: the same snapshot and time give the same plan.
     """
-    return Core.of(snapshot, now).plan(now)
+    return Core.from_snapshot(snapshot, now).plan(now)
 
 
 class Core:
@@ -52,7 +52,7 @@ class Core:
         """Why the last plan decided as it did about each job that it admitted, preempted or resized."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, now: float) -> Core:
+    def from_snapshot(cls, snapshot: Snapshot, now: float) -> Core:
         """Make the core of a snapshot taken at `now`."""
         core = cls(snapshot.policy, snapshot.nodes, (), snapshot.typical)
         core.state.now = now

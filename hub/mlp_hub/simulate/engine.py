@@ -242,7 +242,7 @@ class Simulation:
         shape = (line.tenant, line.per_worker, line.workers_min, line.gpu_kind, line.topology)
         if shape not in self._checked:
             if self._possible is None:
-                self._possible = Possible.of(self.scenario.nodes, tuple(self._tenants.values()))
+                self._possible = Possible.from_nodes(self.scenario.nodes, tuple(self._tenants.values()))
             self._checked[shape] = self._possible.check(self._waiting(run))
         return self._checked[shape]
 
@@ -422,7 +422,7 @@ def typical_of(scenario: Scenario) -> tuple[tuple[Demand, float], ...]:
     shapes: dict[Demand, int] = {}
     tainted = are_kept_for_tenants(scenario.nodes)
     for line in scenario.jobs:
-        demand = Demand.of(line.per_worker, line.gpu_kind, line.tenant if tainted else None)
+        demand = Demand.from_resources(line.per_worker, line.gpu_kind, line.tenant if tainted else None)
         shapes[demand] = shapes.get(demand, 0) + line.count * line.workers_max
     total = sum(shapes.values())
     kept: list[tuple[Demand, int]] = []

@@ -159,7 +159,7 @@ def job_of(row: Any) -> Job:
     spec, steered = _spec.decode(row.spec), AS_SUBMITTED
     if row.steered is not None:
         steered = _steered.decode(row.steered)
-        spec = steered.of(spec)
+        spec = steered.effective_spec(spec)
     return Job(
         uid=row.uid,
         spec=spec,

@@ -58,7 +58,7 @@ async def nothing_left(lab: KubeLab) -> None:
 def lines(lab: KubeLab, spec: LaunchSpec) -> list[str]:
     from mlp_hub.executors.shared_volume.logs import read_log
 
-    return [line.text for line in read_log(lab.directories.workspace(spec.of), 0).lines]
+    return [line.text for line in read_log(lab.directories.workspace(spec.of_run), 0).lines]
 
 
 async def began(lab: KubeLab, spec: LaunchSpec) -> None:

@@ -98,7 +98,7 @@ async def test_a_pod_group_that_somebody_deletes_is_a_loss_unless_its_pods_are_b
         await asyncio.to_thread(lab, "delete", "podgroups.scheduling.volcano.sh", "--all")
         seen = await until(executor, waits.attempt, A.LOST)
         assert said(seen).startswith("somebody deleted its PodGroup job0002-")
-        await asyncio.to_thread(lab.put_in_run, runs.of, "go", "")
+        await asyncio.to_thread(lab.put_in_run, runs.of_run, "go", "")
         await until(executor, runs.attempt, A.SUCCEEDED)
         for spec in (runs, waits):
             await executor.forget(spec.attempt)

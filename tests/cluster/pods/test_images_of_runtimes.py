@@ -49,7 +49,7 @@ async def test_ranks_of_a_runtime_run_in_its_image(lab: KubeLab) -> None:
         for spec, found in ((mine, "tensorflow"), (plain, "none")):
             await executor.start(spec)
             await until(executor, spec.attempt, A.SUCCEEDED)
-            lines = read_log(lab.directories.workspace(spec.of), 0).lines
+            lines = read_log(lab.directories.workspace(spec.of_run), 0).lines
             assert [line.text for line in lines] == [found]
 
 

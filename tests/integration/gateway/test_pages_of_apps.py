@@ -297,7 +297,7 @@ def test_request_counts_outlive_the_proxy_and_count_once(tmp_path: Path) -> None
             return found
 
         def kept() -> Any:
-            return rig.run(rig.platform.app_usage.of("app", rig.apps["ann", "shop"].uid))
+            return rig.run(rig.platform.app_usage.usage_of("app", rig.apps["ann", "shop"].uid))
 
         for _ in range(3):
             assert rig.visit(f"{APP}/", **mine).status == 200

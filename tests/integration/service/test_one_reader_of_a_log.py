@@ -104,7 +104,7 @@ async def test_a_hundred_who_watch_cost_one_reader_and_see_the_same(tmp_path: Pa
     files.write(*(f"old {n}" for n in range(20)))
 
     broker, feeds = Bus(), LogFeeds(files)
-    with no_files(), feeds.of(JOB) as feed:
+    with no_files(), feeds.feed_of(JOB) as feed:
         readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(100)]
         await asyncio.gather(*(r.begin() for r in readers))
         tasks = [asyncio.ensure_future(r.follow()) for r in readers]
@@ -131,7 +131,7 @@ async def test_a_slow_reader_reads_alone_and_returns_to_the_live_end_afterwards(
     files: Any = Files(tmp_path)
 
     broker, feeds = Bus(), LogFeeds(files)
-    with no_files(), feeds.of(JOB) as feed:
+    with no_files(), feeds.feed_of(JOB) as feed:
         quick, slow = (Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(2))
         await quick.begin()
         await slow.begin()
@@ -161,7 +161,7 @@ async def test_a_new_reader_of_a_watched_job_begins_no_farther_than_the_shared_r
     files: Any = Files(tmp_path)
 
     broker, feeds = Bus(), LogFeeds(files)
-    with feeds.of(JOB) as feed:
+    with feeds.feed_of(JOB) as feed:
         first = Reader(feed, broker.subscribe(job_topic("j")))
         await first.begin()
         feed.leave(first.news)  # its reader stands still
@@ -182,7 +182,7 @@ async def test_at_the_end_all_is_read_once_for_all_who_ask(tmp_path: Path) -> No
     files: Any = Files(tmp_path)
 
     broker, feeds = Bus(), LogFeeds(files)
-    with feeds.of(JOB) as feed:
+    with feeds.feed_of(JOB) as feed:
         readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(50)]
         for r in readers:
             await r.begin()
@@ -217,7 +217,7 @@ async def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path: Path) -> No
     files.read_new = read_new
 
     broker, feeds = Bus(), LogFeeds(files)
-    with feeds.of(JOB) as feed:
+    with feeds.feed_of(JOB) as feed:
         reader = Reader(feed, broker.subscribe(job_topic("j")))
         await reader.begin()
         task = asyncio.ensure_future(reader.follow())
@@ -233,7 +233,7 @@ async def test_the_log_of_a_run_continues_with_its_next_attempt(tmp_path: Path) 
     files: Any = Files(tmp_path)
 
     broker, feeds = Bus(), LogFeeds(files)
-    with no_files(), feeds.of(JOB) as feed:
+    with no_files(), feeds.feed_of(JOB) as feed:
         reader = Reader(feed, broker.subscribe(job_topic("j")))
         await reader.begin()
         task = asyncio.ensure_future(reader.follow())

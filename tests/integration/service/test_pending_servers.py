@@ -237,7 +237,7 @@ async def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_o
         await lent_out(rig)
         await refusal(rig)
         await rig.submit("own", user="bob", workers=4, sim=LONG)
-        told = await rig.platform.previews.of("blue", TenantUpdate(cpu=4, cohort="main"))
+        told = await rig.platform.previews.preview_update("blue", TenantUpdate(cpu=4, cohort="main"))
         assert [w.name for w in told.waiting] == ["own"]
         asked, own = await rig.platform.cluster_queue.entries("blue")
         assert (own.kind, own.name, own.run, own.position, own.facts) == ("job", "own", 1, 2, [])

@@ -168,7 +168,7 @@ async def test_a_quota_that_changes_meanwhile_is_lowered_from_its_current_value(
         assert since is not None
         limit = {"cpu": 0}
         asked = TenantUpdate(cpu=8, cohort="main", lending_limit=limit)
-        before = await rig.platform.previews.of("red", TenantUpdate(cpu=4, cohort="main"))
+        before = await rig.platform.previews.preview_update("red", TenantUpdate(cpu=4, cohort="main"))
         assert before.notes
         changed = await rig.platform.tenants.update("blue", asked)
         assert changed.lending_limit == {"cpu": 0.0}

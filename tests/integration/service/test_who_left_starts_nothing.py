@@ -125,10 +125,12 @@ async def test_a_running_job_of_a_former_member_continues_but_does_not_return_af
         assert "secret" not in told
         assert not re.search(r"\bann\b", told)
         assert (
-            await p.decisions.of(SYSTEM, "bob", "mine", await p.visibility.viewer_of("bob"), asker="bob")
+            await p.decisions.decisions_of(
+                SYSTEM, "bob", "mine", await p.visibility.viewer_of("bob"), asker="bob"
+            )
             == []
         )
-        assert await p.decisions.of(SYSTEM, "bob", "mine", asker="root")
+        assert await p.decisions.decisions_of(SYSTEM, "bob", "mine", asker="root")
         await p.jobs.cancel(SYSTEM, "ann", "secret")
         await rig.until("secret", "cancelled")
         assert rig.held("red").cpu == 0

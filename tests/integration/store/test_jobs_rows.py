@@ -262,8 +262,8 @@ def test_of_explanations_the_last_are_kept(db: Database) -> None:
             tx.decisions.add([StoredDecision(job(k).uid, float(n), "admitted", "{}") for k in (1, 2)])
         assert tx.decisions.trim(job(1).uid, keep=3) == 4
         assert tx.decisions.trim(job(1).uid, keep=3) == 0
-        assert [d.time for d in tx.decisions.of(job(1).uid, 100)] == [4.0, 5.0, 6.0]
-        assert len(tx.decisions.of(job(2).uid, 100)) == 7
+        assert [d.time for d in tx.decisions.last_of_job(job(1).uid, 100)] == [4.0, 5.0, 6.0]
+        assert len(tx.decisions.last_of_job(job(2).uid, 100)) == 7
 
 
 def test_revoked_tokens_open_nothing(db: Database) -> None:

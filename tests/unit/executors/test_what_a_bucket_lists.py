@@ -140,7 +140,7 @@ def pages(*keys: list[str]) -> tuple[store._Pages, Iterator[str]]:
             counted.ask("http://s/b?list-type=2")
             yield from page
 
-    return counted, counted.of(listing())
+    return counted, counted.bounded(listing())
 
 
 def test_a_list_of_pages_with_keys_is_read_to_its_end() -> None:

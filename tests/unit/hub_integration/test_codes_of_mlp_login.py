@@ -119,13 +119,13 @@ def fields(**given: str) -> Callable[[str], str]:
 
 
 def test_a_valid_request_is_parsed() -> None:
-    assert Asked.of(fields()) == BROUGHT
-    assert Asked.of(fields(redirect_uri="", state="")) == TYPED
-    assert Asked.of(fields(days="365")).days == 365
+    assert Asked.from_fields(fields()) == BROUGHT
+    assert Asked.from_fields(fields(redirect_uri="", state="")) == TYPED
+    assert Asked.from_fields(fields(days="365")).days == 365
 
 
 @pytest.mark.parametrize("days", ["0", "366", "-1", "1.5", "1e3", "٣", "9" * 5000])
 def test_a_time_that_no_token_may_have_is_refused(days: str) -> None:
     with pytest.raises(Wrong) as wrong:
-        Asked.of(fields(days=days))
+        Asked.from_fields(fields(days=days))
     assert "1 to 365 days" in str(wrong.value.message)

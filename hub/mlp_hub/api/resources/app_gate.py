@@ -194,11 +194,11 @@ async def _usage_of(call: Call, kind: str, name: str) -> AppUsage:
     try:
         live = await (figures.of_app(name) if kind == "app" else figures.of_tenant(name))
     except Unavailable:
-        kept = await call.platform.app_usage.of(kind, name)
+        kept = await call.platform.app_usage.usage_of(kind, name)
         if kept is None:
             raise
         return _usage(kept.total, 0)
-    kept = await call.platform.app_usage.of(kind, name)
+    kept = await call.platform.app_usage.usage_of(kind, name)
     return _usage(with_live(kept, live.run, live.use), live.open)
 
 

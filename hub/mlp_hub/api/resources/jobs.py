@@ -213,7 +213,7 @@ async def decisions(call: Call) -> list[Decision]:
 
     Kept for 14 days. Names of other tenants' users and jobs are told to platform admins only.
     """
-    return await call.platform.decisions.of(
+    return await call.platform.decisions.decisions_of(
         call.context, call.user, call.params["job"], call.viewer, asker=call.principal.name
     )
 

@@ -133,7 +133,7 @@ async def _to_wire(call: Call, account: ServiceAccount) -> wire.ServiceAccount:
     """Tell of an account, and of those of its tokens that are taken: not of one that the hub made and nobody noted."""
     taken = await call.platform.service_accounts.taken(account.user)
     found = [one for one in await call.service.hub.tokens(account.user) if one.id in taken]
-    uses = await call.service.uses.of(account.user, [one.id for one in found])
+    uses = await call.service.uses.uses_of(account.user, [one.id for one in found])
     return wire.ServiceAccount(
         name=account.name,
         user=account.user,

@@ -51,7 +51,7 @@ async def update(call: Call) -> Tenant:
 
 async def preview(call: Call) -> TenantPreview:
     """Say what an update would mean for running and waiting jobs; nothing is changed."""
-    return await call.platform.previews.of(call.params["tenant"], call.body)
+    return await call.platform.previews.preview_update(call.params["tenant"], call.body)
 
 
 async def delete(call: Call) -> Tenant:

@@ -317,7 +317,7 @@ class Steered:
     time_limit: int | None = None
     place: int | None = None
 
-    def of(self, spec: JobSpec) -> JobSpec:
+    def effective_spec(self, spec: JobSpec) -> JobSpec:
         """Return the specification as it holds now."""
         limit = self.time_limit if self.limited else spec.time_limit
         return replace(spec, priority=self.priority or spec.priority, time_limit=limit)

@@ -46,7 +46,7 @@ class End:
         return msgspec.json.encode(self).decode()
 
     @classmethod
-    def of(cls, text: str) -> End:
+    def parse(cls, text: str) -> End:
         """Read what was stored."""
         return msgspec.json.decode(text.encode(), type=End)
 
@@ -171,7 +171,7 @@ def claim_of(found: Object) -> AttemptClaim | None:
     if labels_of(found).get(names.COMPONENT) != CLAIM or ABOUT not in said or about.get("deletionTimestamp"):
         return None
     try:
-        end = End.of(said[END]) if END in said else None
+        end = End.parse(said[END]) if END in said else None
         decoded = msgspec.json.decode(said[ABOUT].encode(), type=About)
     except msgspec.DecodeError:
         return None  # somebody else's, who took our labels

@@ -410,15 +410,15 @@ class KubernetesExecutor(SharedVolumeLogs):
 
     def _records_of(self, spec: LaunchSpec) -> bool:
         """Whether ranks of the attempt ever began, whatever became of its claim."""
-        return bool(records.read(self._directories.workspace(spec.of), spec.attempt, spec.ranks))
+        return bool(records.read(self._directories.workspace(spec.of_run), spec.attempt, spec.ranks))
 
     def _key_of(self, about: About) -> str:
         """Return the key by which an attempt's pod and the gateway know each other; empty where it does not listen."""
-        return about.key or (self._app_keys.of(about.user, about.attempt) if about.listens else "")
+        return about.key or (self._app_keys.key_of(about.user, about.attempt) if about.listens else "")
 
     def _described(self, spec: LaunchSpec, key: str = "") -> Gang:
         if spec.listens:
-            key = key or self._app_keys.of(spec.user, spec.attempt)
+            key = key or self._app_keys.key_of(spec.user, spec.attempt)
             variables = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
             spec = replace(spec, env={**spec.env, **variables})
         gang = describe(spec, self._at, self._ways, object_name(spec), self._placed.devices(spec))

@@ -70,7 +70,7 @@ class OperatorWays:
         """Whether pods can be bound all or none: by Volcano's scheduler."""
         return POD_GROUPS in self.served
 
-    def of(self, runtime: Runtime, ranks: int) -> Way:
+    def way_of(self, runtime: Runtime, ranks: int) -> Way:
         """Return the way that a job of a runtime takes here; one rank alone needs nobody to bring ranks together.
 
         Raises `CannotStart` where the cluster has none, naming what would have to be installed.

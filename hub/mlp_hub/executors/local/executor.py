@@ -444,7 +444,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
                 continue
             running = rank.state == "running"
             pid = (rank.pid or state.child_pid) if running and not lost else None
-            usage = self._meter.of(pid, held=partial(state.held, number)) if pid else None
+            usage = self._meter.usage_of(pid, held=partial(state.held, number)) if pid else None
             out.append(
                 RankStatus(
                     number,
@@ -468,7 +468,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         running = sum(rank.state == "running" for rank in state.ranks)
         if state.phase is not SandboxPhase.RUNNING or not state.shim_pid or not running:
             return 0.0
-        usage = self._meter.of(state.shim_pid, below=False)
+        usage = self._meter.usage_of(state.shim_pid, below=False)
         return usage.cpu / running if usage and usage.cpu else 0.0
 
     # -- watching

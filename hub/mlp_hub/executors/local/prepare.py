@@ -54,7 +54,7 @@ def sandbox_spec(
     """Describe the sandbox of an attempt; raises `CannotStart`."""
     if spec.image is not None or spec.mounts:
         raise CannotStart(msg("jobs of this machine run in its own environment: no image, no volumes"))
-    home, job = around.directories.home(spec.user), around.directories.workspace(spec.of)
+    home, job = around.directories.home(spec.user), around.directories.workspace(spec.of_run)
     own = _own_python(spec, around)
     command = program(spec, home, own or around.python, CODE)
     shape = rank_commands.GangShape(command, spec.workers, spec.ps, around.python, own=own)

@@ -24,13 +24,13 @@ def make_directories(
     As root: the directory is ours and sticky, its user may make files in it; `log` and `code` are ours, or with `ranks_log`
     the log is the user's, whose ranks write it themselves.
     """
-    with directories.using(spec.of, write=True):
+    with directories.using(spec.of_run, write=True):
         _make_directories(spec, directories, root=root, ranks_log=ranks_log)
 
 
 def _make_directories(spec: LaunchSpec, directories: Directories, *, root: bool, ranks_log: bool) -> None:
     # a user may have jobs before the first notebook server
-    home, job = Path(directories.home(spec.user)), directories.workspace(spec.of)
+    home, job = Path(directories.home(spec.user)), directories.workspace(spec.of_run)
     ensure_home(home.parent, home.name, spec.uid if root else None)
     os.makedirs(job, exist_ok=True)  # noqa: PTH103 - all above the job's directory is ours
     for mount in spec.data:

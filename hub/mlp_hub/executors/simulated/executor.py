@@ -150,7 +150,7 @@ class SimulatedExecutor(Fenced):
             self._start(spec)
 
     def _make_directories(self, spec: LaunchSpec) -> None:
-        with self._directories.using(spec.of, write=True) as workspace:
+        with self._directories.using(spec.of_run, write=True) as workspace:
             for part in ("ckpt", "log", "metrics", "code"):
                 (workspace / part).mkdir(parents=True, exist_ok=True)
 
@@ -163,11 +163,11 @@ class SimulatedExecutor(Fenced):
             raise Unavailable(msg("the simulated node does not answer"))
         attempt = SimulatedAttempt(
             spec.attempt,
-            spec.of,
+            spec.of_run,
             spec.placement or (next(iter(self._nodes)),) * spec.ranks,
             roles_of(spec.runtime, spec.workers, spec.ps),
             self._clock(),
-            Script.of(spec.env),
+            Script.from_env(spec.env),
             spec.time_limit,
             lost_at=None if all(map(self._is_there, spec.placement)) else self._clock(),
         )

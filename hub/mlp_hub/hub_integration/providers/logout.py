@@ -189,7 +189,7 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         """Return the login by which a person is asked about where it is of this session, as far as anybody says which it is."""
         user = self.find_user(name)
         state: AuthState | None = None if user is None else await user.get_auth_state()
-        kept = KeptLogin.of(state)
+        kept = KeptLogin.from_state(state)
         mine = kept is not None and (not session or not kept.session or session == kept.session)
         return state if mine else None
 

@@ -108,7 +108,7 @@ class OidcProvider:
 
     async def logout_url(self, state: AuthState, back: str) -> str:
         """Return the address that logs a browser out there too; empty without such an address."""
-        if not self._logs_out or (kept := KeptLogin.of(state)) is None:
+        if not self._logs_out or (kept := KeptLogin.from_state(state)) is None:
             return ""
         try:
             url = (await self.discovery.document()).url("end_session_endpoint")

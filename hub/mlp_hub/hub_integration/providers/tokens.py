@@ -61,7 +61,7 @@ class KeptLogin:
         return {**asdict(self), "groups": list(self.groups)}
 
     @classmethod
-    def of(cls, state: Mapping[str, Any] | None) -> KeptLogin | None:
+    def from_state(cls, state: Mapping[str, Any] | None) -> KeptLogin | None:
         """Read it; None where it is none of ours: of an older hub, or of another way to log in."""
         if not state:
             return None
@@ -83,7 +83,7 @@ async def asked_anew(
     A login with another provider ends once this one is known to be there (`is_there` raises ProviderAway): a mistyped
     address is nobody's provider, and must end nobody's login.
     """
-    kept = KeptLogin.of(state)
+    kept = KeptLogin.from_state(state)
     if kept is None:
         return LoginEnded("session")
     try:

@@ -56,7 +56,7 @@ class Asked:
     days: int = DAYS
 
     @classmethod
-    def of(cls, given: Callable[[str], str]) -> Asked:
+    def from_fields(cls, given: Callable[[str], str]) -> Asked:
         """Read one from the fields of a page; raises Wrong that names the field."""
         if not _CHALLENGE.fullmatch(given("challenge")):
             raise Wrong(msg("challenge is missing or not a SHA-256 digest: run `mlp login` again"))

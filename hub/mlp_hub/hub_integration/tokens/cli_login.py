@@ -60,7 +60,7 @@ class TerminalLoginPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is unt
 
     async def _asked(self, given: Any) -> Asked | None:
         try:
-            return Asked.of(lambda name: given(name, "")[: _FIELD_MAX + 1])
+            return Asked.from_fields(lambda name: given(name, "")[: _FIELD_MAX + 1])
         except Wrong as wrong:
             await self._page(400, error=said(self, wrong.message))
             return None

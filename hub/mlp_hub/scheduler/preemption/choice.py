@@ -72,7 +72,7 @@ class VictimChoice:
     spared: tuple[tuple[Spared, int], ...]
     min_run_s: float
 
-    def of(self, uid: str) -> Candidate | None:
+    def finding_of(self, uid: str) -> Candidate | None:
         """Return what was found about one job."""
         return next((c for c in self.candidates if c.job.uid == uid), None)
 

@@ -37,7 +37,7 @@ WantsReason = Callable[[str, Reason], bool]
 """Function that says whether a job, given its uid, wants to hear that it waits for this reason."""
 
 
-def of(state: ClusterState, entry: Entry, cache: FactCache) -> Verdict:
+def verdict_of(state: ClusterState, entry: Entry, cache: FactCache) -> Verdict:
     """Return why the class of a waiting job could not start when it was last tried."""
     reason = reason_of(state, entry)
     if reason is None:
@@ -111,10 +111,10 @@ def waits(
             continue
         verdict = made.get(cls.serial)
         if verdict is None:
-            verdict = made[cls.serial] = of(state, first[cls.serial], cache)
+            verdict = made[cls.serial] = verdict_of(state, first[cls.serial], cache)
         if cls.tenant not in places:
             places[cls.tenant] = state.places(cls.tenant)
-        yield Wait(uid, verdict, places[cls.tenant].of(entry))
+        yield Wait(uid, verdict, places[cls.tenant].place_of(entry))
 
 
 def waits_for_preempted(jobs: Sequence[JobRef], uids: tuple[str, ...], *, for_it: bool = False) -> Verdict:

@@ -87,7 +87,7 @@ class KeptCore:
         self.leaving: dict[str, None] = {uid: None for uid, job in jobs.items() if _makes_room(job)}
         # their room is somebody's already: counted twice, more would be stopped
         stays = tuple(r for r in snapshot.running if r.job.uid not in self.leaving)
-        self.core = Core.of(replace(snapshot, running=stays), now)
+        self.core = Core.from_snapshot(replace(snapshot, running=stays), now)
         self.pending = dict(pending or {})
         self.promised: dict[str, Admit] = {}
         self.resizing: dict[str, None] = {uid: None for uid, job in jobs.items() if is_resizing(job)}

@@ -218,7 +218,7 @@ class Admission:
 
     def waits(self, uids: Sequence[str]) -> dict[str, Wait]:
         """Return why each of these jobs waits, of those that do."""
-        return self._waits.of(self.kept, uids)
+        return self._waits.reasons_of(self.kept, uids)
 
     @property
     def last_said(self) -> Mapping[str, Wait]:
@@ -272,7 +272,7 @@ class Admission:
         """Decide nothing about jobs; those who were not told yet hear why."""
         said, held = self._waits.said, self._waits.held
         news = [u for u in self._board.waiting if u not in said or said[u].verdict is not held]
-        plan = AdmissionPlan(kept.plan_requests(now), waits=list(self._waits.of(kept, news).values()))
+        plan = AdmissionPlan(kept.plan_requests(now), waits=list(self._waits.reasons_of(kept, news).values()))
         return plan, Explanations({})
 
     async def _up_to_date(self, now: float) -> KeptCore:
@@ -315,10 +315,10 @@ class Admission:
         nodes = tuple(self._nodes())
         if news:
             kept.pending_are(holders.pending, now)
-            kept.tenants_are(self._queues.of(holders), lambda name: self._meter.value(name, now))
+            kept.tenants_are(self._queues.tenant_queues(holders), lambda name: self._meter.value(name, now))
         if news or nodes != self._known_nodes:
             self._known_nodes = nodes
-            kept.nodes_are(self._seen.of(nodes, holders))
+            kept.nodes_are(self._seen.seen_nodes(nodes, holders))
         if news:
             kept.bookings_are(holders.bookings)
         dirty, self._dirty = self._dirty, {}
@@ -330,7 +330,7 @@ class Admission:
                 kept.sync(uid, jobs.get(uid) or holders.pending.get(uid), now)
             dirty = {}
         if self._policy.check_core:
-            anew = self._maker.of(holders, now)
+            anew = self._maker.snapshot_of(holders, now)
             self.differences += kept.differences(anew, jobs)
 
     async def _rebuild(self, now: float) -> KeptCore:
@@ -338,7 +338,7 @@ class Admission:
         self._forget()
         self._dirty.clear()
         self._known_nodes = tuple(self._nodes())
-        snapshot = self._maker.of(self._holders, now)
+        snapshot = self._maker.snapshot_of(self._holders, now)
         pending = self._holders.pending
         make = partial(KeptCore, snapshot, now, dict(self._board.holding), self._backoff, pending)
         size = len(snapshot.waiting) + len(snapshot.running)

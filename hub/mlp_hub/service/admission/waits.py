@@ -39,7 +39,7 @@ class WaitReasons:
         """Reasons that were last stored of jobs that wait, by uid."""
         return self._said
 
-    def of(self, kept: KeptCore | None, uids: Sequence[str]) -> dict[str, Wait]:
+    def reasons_of(self, kept: KeptCore | None, uids: Sequence[str]) -> dict[str, Wait]:
         """Return why each of these jobs waits, of those that do; without a core, as it was last written down."""
         held = self.held
         found = self._of(kept, uids)
@@ -115,14 +115,14 @@ class WaitReasons:
         """Tell watchers whose reason or place has changed; of requests, which nobody watches alone, those who look at the queue."""
         bus = self._board.bus
         if kept is not None and (kept.pending or self._asked) and bus.watched(QUEUE_TOPIC):
-            asked = self.of(kept, list(kept.pending))
+            asked = self.reasons_of(kept, list(kept.pending))
             if asked != self._asked:
                 bus.publish(QUEUE_TOPIC, {"type": "changed"})
             self._asked = asked
         watched = [uid for uid in bus.watched_jobs() if uid in self._board.waiting]
         if not watched and not self._shown:
             return
-        now = self.of(kept, watched)
+        now = self.reasons_of(kept, watched)
         for uid, wait in now.items():
             if self._shown.get(uid) != wait:
                 bus.publish(job_topic(uid), WaitChanged())

@@ -36,7 +36,7 @@ class KeptUsage:
             if uid in scaling:
                 self._busy(uid, number)
 
-    async def of(self, kind: str, name: str) -> StoredUse | None:
+    async def usage_of(self, kind: str, name: str) -> StoredUse | None:
         """Return what is kept of an app by its uid, or of a tenant."""
         return await self._db.read(lambda tx: tx.app_uses.get(kind, name))
 

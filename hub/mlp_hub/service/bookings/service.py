@@ -255,7 +255,7 @@ def _check_room(tx: Tx, window: BookedWindow, nodes: Sequence[NodeInfo], now: fl
 
     Others count with all that they booked, held or not: a window that does not fit now is not to be crowded out.
     """
-    supply, others = Supply.of(tx.tenants.all(), nodes), tx.bookings.current(now)
+    supply, others = Supply.from_tenants(tx.tenants.all(), nodes), tx.bookings.current(now)
     occupancy = Occupancy(supply, (window, *others))
     for other in others:
         if other.overlaps(window.start, window.end):

@@ -121,7 +121,7 @@ class EnvironmentService:
         if self._executor.environments is None:
             raise not_here()
         requirements = checked_requirements(asked.requirements)
-        if await self._networks.of(tenant) == "none":
+        if await self._networks.network_of(tenant) == "none":
             raise Refused(
                 Reason.WRONG_STATE,
                 msg(

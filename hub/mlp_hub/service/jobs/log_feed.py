@@ -181,7 +181,7 @@ class LogFeeds:
         self._feeds: dict[JobRun, LogFeed] = {}
 
     @contextlib.contextmanager
-    def of(self, job: Job) -> Iterator[LogFeed]:
+    def feed_of(self, job: Job) -> Iterator[LogFeed]:
         """Share the feed of a run with all who use it at the same time."""
         run = run_of(job)
         feed = self._feeds.setdefault(run, LogFeed(self._executor, job, self._threads))

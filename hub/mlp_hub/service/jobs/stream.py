@@ -71,7 +71,7 @@ class Watcher:
         job = await self._find(context, user, name)
         with (
             self._board.bus.subscribe(job_topic(job.uid)) as news,
-            self._feeds.of(job) as feed,
+            self._feeds.feed_of(job) as feed,
         ):
             # read again: what happened before the subscription is in the store, what comes after is in the queue
             place = _Place(await self._board.refresh(job.uid) or job, feed, since)
@@ -105,7 +105,7 @@ class Watcher:
         check_rank(job, rank)
         with (
             self._board.bus.subscribe(job_topic(job.uid)) as news,
-            self._feeds.of(job) as feed,
+            self._feeds.feed_of(job) as feed,
         ):
             place = _Place(await self._board.refresh(job.uid) or job, feed, 0)
             try:

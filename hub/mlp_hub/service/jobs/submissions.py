@@ -248,7 +248,9 @@ class Submissions:
 
     async def _offer_to(self, spec: JobSpec) -> jobs_api.Offer:
         why, placement = await self.offer_of(spec)
-        return wire.offer_to(spec, placement, why, self._grace_s, await self._networks.of(spec.tenant))
+        return wire.offer_to(
+            spec, placement, why, self._grace_s, await self._networks.network_of(spec.tenant)
+        )
 
     def to_wire(self, job: Job) -> jobs_api.Job:
         """Return a job as its user sees it, with its place in the queue and its expected start where these are known already."""

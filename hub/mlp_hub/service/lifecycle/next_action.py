@@ -248,7 +248,7 @@ def _stages(job: Job, seen: Observation) -> list[Step]:
     return [
         Step(stage.value, STAGES[stage], at=at)
         for stage in SEEN_BY_EXECUTORS
-        if (at := seen.stages.of(stage)) is not None and job.stages.of(stage) is None
+        if (at := seen.stages.time_of(stage)) is not None and job.stages.time_of(stage) is None
     ]
 
 

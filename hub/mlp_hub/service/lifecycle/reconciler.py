@@ -308,7 +308,7 @@ class Reconciler:
                 return
             await self._note_data(job)
         await note_program(self._board, self._executor.workspace, job, self._clock())
-        network = await self._networks.of(job.spec.tenant)
+        network = await self._networks.network_of(job.spec.tenant)
         spec = launch_spec(job, uid, memory.token, self._policy, network)
         try:
             await self._effects.start(spec)

@@ -79,7 +79,7 @@ class Drains:
             return node
         return replace(node, conditions=(*node.conditions, Condition(ConditionKind.DRAINED, drain.reason)))
 
-    def of(self, node: str) -> NodeDrain | None:
+    def drain_of(self, node: str) -> NodeDrain | None:
         """Return how a node is drained; None: it is not."""
         return self._drains.get(node)
 

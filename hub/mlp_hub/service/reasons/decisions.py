@@ -75,7 +75,7 @@ class DecisionLog:
         self._budget -= cost
         return Explanations({d.uid: Full(d, grounds[d.uid], waited.get(d.uid), policy, now) for d in acts})
 
-    async def of(
+    async def decisions_of(
         self, context: TenantContext, user: str, name: str, viewer: Viewer = ALL, *, asker: str | None = None
     ) -> list[api.Decision]:
         """Return the decisions about a job for a reader who is this `viewer`, the oldest first.
@@ -89,7 +89,7 @@ class DecisionLog:
                 return None
             if asker == user and viewer.own is not None and has_left(tx, job.spec):
                 return []
-            return tx.decisions.of(job.uid, MOST_SHOWN)
+            return tx.decisions.last_of_job(job.uid, MOST_SHOWN)
 
         found = await self._db.read(work)
         if found is None:

@@ -78,7 +78,7 @@ class Previews:
         self._idle = idle
         self._turns = CostlyTurns()  # on a large hub each costs seconds: many open forms wait for each other
 
-    async def of(self, name: str, asked: api.TenantUpdate) -> preview_api.TenantPreview:
+    async def preview_update(self, name: str, asked: api.TenantUpdate) -> preview_api.TenantPreview:
         """Say what the update would mean; it is refused as the update itself would be."""
         tenant = tenant_from(asked, name)
 
@@ -99,7 +99,9 @@ class Previews:
             others = [t for t in tx.tenants.all() if t.name != name]
             windows = tx.bookings.current(now)
             seen = (
-                checked(windows, Supply.of([*others, found], self._nodes()), now).values() if windows else ()
+                checked(windows, Supply.from_tenants([*others, found], self._nodes()), now).values()
+                if windows
+                else ()
             )
             was = {(w.tenant, w.name): w.short for w in windows}
             return found, [w for w in seen if w.short != was[w.tenant, w.name]]
@@ -122,7 +124,7 @@ def preview(
     """
     name = tenant.name
     changed = replace(snapshot, tenants=tuple(_changed(snapshot, tenant)))
-    cores = Core.of(snapshot, now), Core.of(changed, now)
+    cores = Core.from_snapshot(snapshot, now), Core.from_snapshot(changed, now)
     before, after = (core.plan(now) for core in cores)
     waiting = {j.uid: j for j in snapshot.waiting}
     running = {r.job.uid: r for r in snapshot.running}

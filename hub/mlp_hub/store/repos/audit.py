@@ -36,7 +36,7 @@ class Decisions(Repo):
         rows = [{"job": r.job, "time": r.time, "kind": r.kind, "text": codec.text(r.text)} for r in records]
         self._insert_all(decision, rows)
 
-    def of(self, uid: str, most: int) -> list[StoredDecision]:
+    def last_of_job(self, uid: str, most: int) -> list[StoredDecision]:
         """Return the last `most` of a job, the oldest first."""
         d = decision
         query = select(d).where(d.c.job == uid).order_by(d.c.id.desc()).limit(most)

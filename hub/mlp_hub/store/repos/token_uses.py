@@ -20,7 +20,7 @@ class TokenUsesRepo(Repo):
         self._c.execute(delete(t).where(t.c.token == token))
         self._c.execute(t.insert(), {"token": token, "user": user, "address": address, "at": at})
 
-    def of(self, user: str, tokens: Collection[str] | None = None) -> dict[str, tuple[str, float]]:
+    def uses_of(self, user: str, tokens: Collection[str] | None = None) -> dict[str, tuple[str, float]]:
         """Return address and time of those of a user's tokens, or of these of them, that were used."""
         wanted = None if tokens is None else frozenset(tokens)
         rows = self._c.execute(select(t).where(t.c.user == user))

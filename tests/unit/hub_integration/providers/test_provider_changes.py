@@ -172,7 +172,7 @@ def test_a_token_that_has_expired_is_renewed(
     expired = {**state, "access_token": "expired"}
     assert now(provider, expired).groups == ("/ml/blue",)
     assert expired["access_token"] != "expired"
-    assert KeptLogin.of(expired) is not None
+    assert KeptLogin.from_state(expired) is not None
 
 
 @pytest.mark.parametrize(

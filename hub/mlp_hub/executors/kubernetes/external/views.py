@@ -141,7 +141,7 @@ def maker(form: ExternalForm, at: Installation) -> partial[ExternalView | None]:
 
 def _end(text: str | None) -> End | None:
     try:
-        return None if text is None else End.of(text)
+        return None if text is None else End.parse(text)
     except msgspec.DecodeError:
         return None
 

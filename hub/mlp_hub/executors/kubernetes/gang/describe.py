@@ -74,7 +74,7 @@ def describe(
         raise ValueError(f"{name} is longer than {LONGEST_NAME} characters")
     if any(mount.name == FILES_CLAIM for mount in spec.mounts):
         raise CannotStart(msg("{name} holds everybody's files and cannot be mounted", name=FILES_CLAIM))
-    way = ways.of(spec.runtime, spec.ranks)
+    way = ways.way_of(spec.runtime, spec.ranks)
     together = ways.gangs and spec.ranks > 1 and way.kind != VOLCANO_JOBS  # which sees to it itself
     shape = Outline(spec, at, way, name, together, _device(spec, devices))
     made = _MAKERS[way.kind](shape)

@@ -196,7 +196,7 @@ def _mounts(shape: Outline) -> list[dict[str, Any]]:
     spec, at = shape.spec, shape.at
     mounts: list[dict[str, Any]] = [
         _mount("files", home_mount(spec.user), at.below(at.directories.home(spec.user))),
-        _mount("files", WORKSPACE, at.below(at.directories.workspace(spec.of))),
+        _mount("files", WORKSPACE, at.below(at.directories.workspace(spec.of_run))),
         _mount("start", MOUNT, read_only=True),
         _mount("start", "/etc/passwd", USERS, read_only=True),
         _mount("tmp", "/tmp"),  # noqa: S108 - the pod's own

@@ -84,7 +84,7 @@ class _Pages:
         self._listing, self._until = False, 0.0
         self._pages = self._keys = self._before = 0
 
-    def of(self, keys: Iterator[Any]) -> Iterator[Any]:
+    def bounded(self, keys: Iterator[Any]) -> Iterator[Any]:
         """Yield what is listed. Raises `EndlessListError`."""
         self._listing, self._until = True, time.monotonic() + LISTING_S
         self._pages, self._keys, self._before = 0, 0, -1
@@ -126,7 +126,7 @@ class ObjectStore:
     def objects(self, prefix: str) -> Iterator[tuple[str, int, str]]:
         """Yield the key, size and tag of each object whose key begins with a prefix."""
         try:
-            for one in self._pages.of(
+            for one in self._pages.bounded(
                 self._client.list_objects(self._source.bucket, prefix=prefix, recursive=True)
             ):
                 yield one.object_name, _size_of(one), _tag_of(one)
