@@ -336,7 +336,7 @@ def _wait(claim: dict[str, Any], seconds: float) -> bool:
 
 
 def ran_out(run_dir: str) -> bool:
-    """Whether a shim was killed since it took more memory than it may; to be asked before `sweep`."""
+    """Whether a shim was killed since it took more memory than it may; to be asked before `remove_leftovers`."""
     content = _of_this_boot(run_dir)
     return content is not None and _groups(content).shim_out_of_memory()
 

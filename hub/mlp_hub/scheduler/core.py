@@ -167,7 +167,7 @@ class Core:
     def plan(self, now: float, wants: WantsReason | None = None) -> list[Decision]:
         """Decide, and apply the decisions to this core: admitted jobs run from now on.
 
-        With `hears`, a job is given the reason for its wait only if `hears` accepts its uid and the reason.
+        With `wants`, a job is given the reason for its wait only if `wants` accepts its uid and the reason.
         """
         return self._run(Cycle(self.state, now, wants=wants))
 

@@ -84,7 +84,7 @@ class Gatekeeper:
     ) -> None:
         """Return once an admitted caller would not be admitted any more; open connections end then.
 
-        `told`, if given, is called each time with the caller's present state. A hub that cannot be asked
+        `on_admitted`, if given, is called each time with the caller's present state. A hub that cannot be asked
         does not count as a refusal.
         """
         while True:

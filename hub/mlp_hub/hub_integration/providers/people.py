@@ -50,7 +50,7 @@ class HubPeople:
     async def keep(
         self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
-        """Store what the provider said, its tokens first; return what became of the admin right, as `note_standing`.
+        """Store what the provider said, its tokens first; return what became of the admin right, as `note_identity`.
 
         Raises NotStoredError where the database takes no writes; storing all of it again is right then.
         """

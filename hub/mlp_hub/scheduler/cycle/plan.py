@@ -130,7 +130,7 @@ class Plan:
         return False
 
     def report_reasons(self, uids: Iterable[str], wants: verdicts.WantsReason | None = None) -> None:
-        """Give these jobs the reasons why they wait, or only those that `hears` accepts."""
+        """Give these jobs the reasons why they wait, or only those that `wants` accepts."""
         self.decisions += verdicts.waits(self.state, uids, wants)
 
     def _retract(self, uid: str) -> bool:

@@ -291,7 +291,7 @@ class NodeIndex(Slots):
         return tuple(given)
 
     def release_ranks(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
-        """Give back what `take` held, with the devices it returned. Nodes removed since then are passed over."""
+        """Give back what `reserve_ranks` held, with the devices it returned. Nodes removed since then are passed over."""
         ask = self.catalog.ask(demand)
         seats: dict[str, list[tuple[int, ...]]] = {}
         for name, numbers in zip(placement, devices, strict=True):

@@ -90,7 +90,7 @@ def reason_of(state: ClusterState, entry: Entry) -> Reason | None:
 def waits(
     state: ClusterState, uids: Iterable[str], wants: WantsReason | None = None, now: float | None = None
 ) -> Iterator[Wait]:
-    """Give waiting jobs of `uids` their reasons, or only those `hears` accepts; equal jobs share a reason.
+    """Give waiting jobs of `uids` their reasons, or only those `wants` accepts; equal jobs share a reason.
 
     `now` is the time from which future events count; the default is the last cycle's time.
     """

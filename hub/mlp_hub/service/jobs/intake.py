@@ -82,7 +82,7 @@ class Intake:
             raise
 
     async def looked_at(self, job: Job) -> Job:
-        """Return a job as the run that `take` would store now, without storing it; raises `Refused` as that does."""
+        """Return a job as the run that `store_run` would store now, without storing it; raises `Refused` as that does."""
         if (refused := self._scales().refusal(job.spec)) is not None:
             raise refused
         found = await self._board.db.read(lambda tx: _looked_at(tx, job))

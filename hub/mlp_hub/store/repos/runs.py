@@ -46,7 +46,7 @@ def sha256_of(text: str) -> str:
 
 
 class Runs(Repo):
-    """Data of runs, deleted with their jobs; texts without a run are deleted in `sweep`."""
+    """Data of runs, deleted with their jobs; texts without a run are deleted in `delete_unused_texts`."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""GitHub's API as its documentation has it, by an `Asker` that answers from a table."""
+"""GitHub's API as its documentation has it, by a `ProviderClient` that answers from a table."""
 
 from __future__ import annotations
 
