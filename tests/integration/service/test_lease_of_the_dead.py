@@ -200,7 +200,7 @@ def hang(tx):
 async def main():
     db = Database(sys.argv[1])
     lease = Leadership(db, time.time, length_s=float(sys.argv[2]), poll_s=0.01, alone=False)
-    await lease.take()
+    await lease.acquire_lease()
     try:
         await db.write(hang)
     except Exception as error:

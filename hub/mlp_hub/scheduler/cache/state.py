@@ -1,6 +1,6 @@
 """All that the core knows between two cycles, kept current by events in proportion to their changes.
 
-The same state results from any order of events that lead to the same facts. `Core.of(snapshot)`
+The same state results from any order of events that lead to the same facts. `Core.from_snapshot(snapshot)`
 builds it from nothing, and tests compare the two.
 """
 
