@@ -19,7 +19,7 @@ from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import executor as kubernetes_executor
-from mlp_hub.executors.kubernetes import pod_events, pod_problems
+from mlp_hub.executors.kubernetes import no_pods, pod_problems
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.kubernetes.client import KubernetesClient
 
@@ -230,13 +230,13 @@ async def test_a_quota_that_refuses_pods_is_told_and_then_fails_the_start(
 ) -> None:
     lab("create", "quota", "none", "--hard=pods=0")
     lab("wait", "quota/none", "--for=jsonpath={.status.hard}", "--timeout=60s")
-    monkeypatch.setattr(pod_events, "AGAIN_S", 0.5)
+    monkeypatch.setattr(no_pods, "AGAIN_S", 0.5)
     spec = lab.spec("print('never')")
 
     async with lab.executing() as executor:
         await executor.start(spec)
         await waits(executor, spec, "exceeded quota: none")
-        monkeypatch.setattr(pod_events, "QUOTA_S", 0.0)
+        monkeypatch.setattr(no_pods, "QUOTA_S", 0.0)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert "the cluster refused its pods" in said(seen)
 

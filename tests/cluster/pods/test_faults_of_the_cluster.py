@@ -17,7 +17,7 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
-from mlp_hub.executors.kubernetes import pod_events, verdict
+from mlp_hub.executors.kubernetes import no_pods, verdict
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
@@ -144,7 +144,7 @@ def refusal(lab: KubeLab, group: str, version: str, plural: str) -> list[Object]
 async def test_an_admission_refusal_fails_the_start_with_its_message(
     lab: KubeLab, kind: tuple[str, str, str], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pod_events, "AGAIN_S", 0.5)
+    monkeypatch.setattr(no_pods, "AGAIN_S", 0.5)
     asked = refusal(lab, *kind)
     lab.apply(*asked)
     probe = (

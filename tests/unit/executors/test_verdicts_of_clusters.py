@@ -12,7 +12,7 @@ import pytest
 from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase
-from mlp_hub.executors.kubernetes import pod_events
+from mlp_hub.executors.kubernetes import no_pods
 from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, CLAIM, END, About, AttemptClaim, End, claim_of
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse, read
@@ -314,7 +314,7 @@ def test_the_complaint_of_a_node_about_its_pod_is_shown() -> None:
         "lastTimestamp": "2026-11-28T20:00:06Z",
     }
     since = datetime(2026, 11, 28, 20, tzinfo=UTC).timestamp()
-    said = pod_events.of_nodes([old, event, stale], CLAIM_OF_TWO, since)
+    said = no_pods.of_nodes([old, event, stale], CLAIM_OF_TWO, since)
     assert said is not None
     assert not said.final
     seen = judge(
@@ -323,7 +323,7 @@ def test_the_complaint_of_a_node_about_its_pod_is_shown() -> None:
     assert str(seen.waits) == (
         "node n1 cannot start its pod yet, and tries again: no relationship found between node 'n1' and this object"
     )
-    assert pod_events.of_nodes([old, stale], CLAIM_OF_TWO, since) is None
+    assert no_pods.of_nodes([old, stale], CLAIM_OF_TWO, since) is None
 
 
 def test_records_are_read_of_the_right_type_or_not_at_all(tmp_path: Any) -> None:

@@ -31,7 +31,7 @@ from mlp_hub.executors.base import (
     Observation,
 )
 from mlp_hub.executors.external import ExternalJobs
-from mlp_hub.executors.kubernetes import pod_events, pod_problems, records
+from mlp_hub.executors.kubernetes import no_pods, pod_problems, records
 from mlp_hub.executors.kubernetes.app_keys import AppKeys
 from mlp_hub.executors.kubernetes.attempt_claims import (
     END,
@@ -129,7 +129,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         self._final: dict[str, tuple[str, Observation]] = {}  # by attempt: the claim's uid, and how it ended
         self._lost: dict[str, Observation] = {}  # whose claims went without us
         self._complaints: dict[str, tuple[float, pod_problems.Complaint | None]] = {}
-        self._events = pod_events.EventsOfNamespaces(client)
+        self._events = no_pods.EventsOfNamespaces(client)
         self._tasks: list[asyncio.Task[None]] = []
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
 
@@ -490,17 +490,11 @@ class KubernetesExecutor(SharedVolumeLogs):
             return
         now = self._clock()
         last, _ = self._complaints.get(
-            claim.attempt, (claim.about.at + pod_events.AFTER_S - pod_events.AGAIN_S, None)
+            claim.attempt, (claim.about.at + no_pods.AFTER_S - no_pods.AGAIN_S, None)
         )
-        due = last + pod_events.AGAIN_S
+        due = last + no_pods.AGAIN_S
         if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
             if all_made:
-                self._complaints[claim.attempt] = (
-                    now,
-                    pod_events.of_nodes(events, claim, now - pod_events.AGAIN_S),
-                )
+                self._complaints[claim.attempt] = now, no_pods.of_nodes(events, claim, now - no_pods.AGAIN_S)
             else:
-                self._complaints[claim.attempt] = (
-                    now,
-                    pod_events.complaint(events, claim, now - claim.about.at),
-                )
+                self._complaints[claim.attempt] = now, no_pods.complaint(events, claim, now - claim.about.at)

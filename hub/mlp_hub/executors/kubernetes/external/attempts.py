@@ -18,7 +18,7 @@ from collections.abc import Set as AbstractSet
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.jobs.job import ExternalJob, Failure
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
-from mlp_hub.executors.kubernetes import pod_events, pod_problems
+from mlp_hub.executors.kubernetes import no_pods, pod_problems
 from mlp_hub.executors.kubernetes.attempt_claims import End
 from mlp_hub.executors.kubernetes.external import complaints, patches
 from mlp_hub.executors.kubernetes.external.admission_gate import AdmissionGate
@@ -323,10 +323,8 @@ class ExternalAttempts:
         if len(self._objects.pods(attempt)) >= view.ranks:
             self._complaints.pop(attempt, None)
             return
-        since, last, _ = self._complaints.get(
-            attempt, (now, now + pod_events.AFTER_S - pod_events.AGAIN_S, None)
-        )
-        if now >= last + pod_events.AGAIN_S:
+        since, last, _ = self._complaints.get(attempt, (now, now + no_pods.AFTER_S - no_pods.AGAIN_S, None))
+        if now >= last + no_pods.AGAIN_S:
             found = await complaints.ask(self._client, view, since, now)
             self._complaints[attempt] = since, now, found
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from mlp_hub.executors.kubernetes import pod_events
+from mlp_hub.executors.kubernetes import no_pods
 from mlp_hub.executors.kubernetes.external.views import ExternalView
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.kubernetes import names
@@ -16,8 +16,8 @@ async def ask(client: KubernetesClient, view: ExternalView, since: float, now: f
     """Return what the cluster has said against an object since its attempt began."""
     found = await client.list(EVENTS, view.namespace, fields="type=Warning")
     begun = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    mine = [each for each in found.items if is_about(view, each) and pod_events.when(each) >= begun]
-    return pod_events.complaint_of(mine, now - since)
+    mine = [each for each in found.items if is_about(view, each) and no_pods.when(each) >= begun]
+    return no_pods.complaint_of(mine, now - since)
 
 
 def is_about(view: ExternalView, event: Object) -> bool:
