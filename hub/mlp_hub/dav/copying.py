@@ -52,7 +52,7 @@ class Copy:
                 placed = True
         finally:
             # what the names take is found by looking
-            self._service.give(access.uid, held.granted, held.grown if placed else 0, int(placed))
+            self._service.report_written(access.uid, held.granted, held.grown if placed else 0, int(placed))
 
     def _all(self, held: HeldRoom, parts: Parts, aside: Aside, to: Parts) -> None:
         if len(to) > DEEPEST_COPIED:

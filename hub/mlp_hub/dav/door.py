@@ -24,7 +24,7 @@ from mlp_hub.dav import listing, packs
 from mlp_hub.dav.draining import drain, linger
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, STILL, TREE
-from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.service import Access, AccessClient, DataAsker, ServiceAnswer
 from mlp_hub.dav.slow import SlowBodies
 from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
@@ -91,13 +91,13 @@ class NotServed(Exception):  # noqa: N818 - what happened
         self.status, self.message, self.reason, self.headers = status, message, reason, headers
 
 
-class Door:
+class AuthorizingApp:
     """WSGI application around wsgidav's. `prefixes` are the paths below which users' datasets are, each without its last `/`."""
 
     def __init__(
         self,
         app: App,
-        service: ServiceDoor,
+        service: AccessClient,
         roots: TenantRoots,
         uploads: UploadPlaces,
         prefixes: Iterable[str],
@@ -239,7 +239,7 @@ class Door:
             count = self._packs.receive(environ, tree, environ[LENGTH])
             yield _whole(environ, start, json.dumps({"files": count}).encode())
             return
-        part = FilePart.of(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
+        part = FilePart.from_request(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
         if part is not None:
             yield from self._take_part(environ, start, tree, parts, part)
             return
@@ -283,7 +283,7 @@ class Door:
         try:
             with (
                 self._roots.using(access.tenant, write=write) as root,
-                self._uploads.of(root) as uploads,
+                self._uploads.uploads_of(root) as uploads,
                 contextlib.closing(Tree(root, uploads, access, still_there)) as tree,
             ):
                 yield tree

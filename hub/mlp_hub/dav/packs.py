@@ -103,7 +103,7 @@ class Packs:
                     raise _bad(msg("more than {n} files in one request", n=MOST_FILES))
                 self._store(environ, tree, room, body, line)
         finally:
-            self._service.give(access.uid, room.granted, room.grown, room.gone)
+            self._service.report_written(access.uid, room.granted, room.grown, room.gone)
         return count
 
     def _store(

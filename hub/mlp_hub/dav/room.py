@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlp_hub.dav.service import ServiceAnswer, StorageRoom
 from mlp_hub.dav.upload import STEP, refusal
-from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
+from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 
 
 class HeldRoom:
@@ -24,26 +24,26 @@ class HeldRoom:
         """Have room for the name of one more file or directory. Raises `DAVError`."""
         self._entries += 1
         if self._entries > FREE_ENTRIES:
-            said = self.take(self._uid, ENTRY, self._language)
+            said = self.request_room(self._uid, ENTRY, self._language)
             if said.status != 200:
                 raise refusal(said.status, said.body, said.message)
 
     def reserve(self, size: int) -> ServiceAnswer:
         """Take room for `size` bytes at once."""
-        said = self._service.take(self._uid, size, self._language)
+        said = self._service.request_room(self._uid, size, self._language)
         if said.status == 200:
             self.granted += size
             self._spare += size
         return said
 
-    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+    def request_room(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
         """Use `size` bytes of the room, which is enlarged where that is not enough."""
         if size > self._spare:
             ahead = min(self.granted, STEP)
-            said = self._service.take(uid, size + ahead, language)
+            said = self._service.request_room(uid, size + ahead, language)
             if said.status != 200 and ahead:  # there may be room for this one
                 ahead = 0
-                said = self._service.take(uid, size, language)
+                said = self._service.request_room(uid, size, language)
             if said.status != 200:
                 return said
             self.granted += size + ahead
@@ -51,7 +51,7 @@ class HeldRoom:
         self._spare -= size
         return ServiceAnswer(200, None)
 
-    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
         """Note what a file took, and what was in its place."""
         del uid, granted
         self.grown += grown

@@ -57,7 +57,7 @@ class Database:
         if self._writer is not None:
             return
         if self._file_guard is not None:
-            self._file_guard.take()
+            self._file_guard.acquire_lock()
         try:
             if self._guard:
                 self.check_schema()

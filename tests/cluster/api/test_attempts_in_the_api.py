@@ -18,7 +18,7 @@ from mlp_cluster import fake_nodes
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec
-from mlp_hub.executors.kubernetes.claims import ABOUT, about_of, claim_object, object_name
+from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, about_of, claim_object, object_name
 from mlp_hub.executors.kubernetes.gang import describe
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.kubernetes.client import KubernetesClient

@@ -58,7 +58,7 @@ async def opened(kube: Kube, mark: str) -> AsyncIterator[tuple[KubernetesClient,
 async def test_the_images_used_most_come_to_all_nodes_and_go_when_others_are(kube: Kube, marked: str) -> None:
     async def images(client: KubernetesClient, at: Any) -> dict[str, tuple[int, int]]:
         found = (await client.list(DAEMON_SETS, at.namespace, labels=prewarming.selector(at))).items
-        return {image: (ready, of) for image, ready, of in map(prewarming.told, found)}
+        return {image: (ready, of) for image, ready, of in map(prewarming.keeper_status, found)}
 
     async with opened(kube, marked) as (client, at):
         await prewarming.keep(client, at, ["example.org/train:1", "example.org/rare:1"])

@@ -10,9 +10,9 @@ import pytest
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Superseded, TenantPlace
+from mlp_hub.executors.kubernetes.composed import ClusterExecutor
 from mlp_hub.executors.kubernetes.tenancy.keeper import TenantKeeper
-from mlp_hub.executors.kubernetes.whole import ClusterExecutor
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES
 from support import waiting

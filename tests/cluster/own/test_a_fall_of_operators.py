@@ -9,8 +9,8 @@ from dataclasses import replace
 from mlp_cluster.place import clone_name, find
 from mlp_cluster.space import Space
 from mlp_cluster.up import up
+from mlp_hub.executors.kubernetes.operators import discover
 from mlp_hub.executors.kubernetes.probes.operators import at_work
-from mlp_hub.executors.kubernetes.ways import discover
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES
 from support.cluster.kube import Kube

@@ -92,7 +92,7 @@ async def test_attempts_continue_while_the_api_is_away(
             with pytest.raises(ClusterUnreachable):
                 await executor.stop(lasts.attempt, 5.0)
             assert await executor.observe([lasts.attempt, ends.attempt]) == before
-            await asyncio.to_thread(lab.put_in_run, ends.of, "go", "")
+            await asyncio.to_thread(lab.put_in_run, ends.of_run, "go", "")
             # what a rank writes down is known whether or not the cluster answers
             await until(executor, ends.attempt, AttemptPhase.SUCCEEDED)
             await asyncio.to_thread(revive, kube)

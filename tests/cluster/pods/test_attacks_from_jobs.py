@@ -75,4 +75,4 @@ async def test_a_reason_that_a_program_forges_is_told_as_text_or_not_at_all(lab:
         await forged(executor, spec)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
-        assert str(seen.failure.told) == "no room"
+        assert str(seen.failure.localized_message) == "no room"

@@ -49,5 +49,7 @@ async def test_a_job_reads_another_members_dataset_and_nothing_beside_it(lab: Ku
         spec = lab.spec(READS, data=data)
         await executor.start(spec)
         assert (await until(executor, spec.attempt)).phase is AttemptPhase.SUCCEEDED
-        lines = [line.text for line in (await executor.read_log(AttemptKey(spec.attempt, spec.of), 0)).lines]
+        lines = [
+            line.text for line in (await executor.read_log(AttemptKey(spec.attempt, spec.of_run), 0)).lines
+        ]
         assert lines == ["read miaow miaow", "refused 30", "refused 30", "refused 2", "refused 2"]

@@ -90,7 +90,7 @@ def test_guesses_from_the_same_address_keep_nothing_open(
     rig: ApiRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = rig.hub.user("ann", "guesses")
-    take = rig.service.limiter.take
+    take = rig.service.limiter.take_token
     with rig.socket(WATCHED, token=token) as one, opened(rig, FOLLOWED, token) as other:
         # as while very many tokens are tried that nobody knows: this rig lets all through
         monkeypatch.setattr(

@@ -29,7 +29,7 @@ def app_of(rig: ApiRig, user: str, name: str, token: str) -> str:
         found = rig.ask("GET", f"/users/{user}/apps/{name}", token=token)
     uid: str = found.json["uid"]
     runs = Endpoint(uid, user, name, found.json["tenant"], AppPhase.RUNNING.value, 0, ("/nowhere.sock",))
-    rig._loop.call_soon_threadsafe(rig.platform.apps.endpoints.put, runs)
+    rig._loop.call_soon_threadsafe(rig.platform.apps.endpoints.store_endpoint, runs)
     return uid
 
 

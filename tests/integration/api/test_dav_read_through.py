@@ -51,7 +51,7 @@ def rig(store: RealStore, false: FalseStore, tmp_path_factory: pytest.TempPathFa
     made = ApiRig(tmp_path_factory.mktemp("api"))
     made.endpoints = (store.host, false.host)
     with made as found:
-        found.run(found.platform.secrets.put("store", KEYS, user="ann", actor="ann"))
+        found.run(found.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann"))
         yield found
 
 

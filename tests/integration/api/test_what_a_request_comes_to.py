@@ -74,7 +74,7 @@ CASES: dict[str, Case] = {
     "resubmit": lambda p, c: p.jobs.resubmit(c, "ann", "digits", Resubmit()),
     "delete": lambda p, c: p.jobs.delete(c, "ann", "digits"),
     "heartbeat": lambda p, c: p.jobs.heartbeat(c, "ann", "digits", Heartbeat(state="running", progress=1)),
-    "decisions": lambda p, c: p.decisions.of(c, "ann", "digits"),
+    "decisions": lambda p, c: p.decisions.decisions_of(c, "ann", "digits"),
     "stream": lambda p, c: _first(p.watch(c, "ann", "digits")),
     "log stream": lambda p, c: _first(p.follow_log(c, "ann", "digits", 0, since=0, tail=None)),
     "points": lambda p, c: p.metrics.some(c, "ann", "digits", 0, 9),

@@ -40,7 +40,7 @@ def red(request: pytest.FixtureRequest, lab: Lab, tmp_path_factory: pytest.TempP
         pets.chmod(0o755)
     yield pets
     if lab.roots.mounts is not None:
-        for tenant in lab.roots.mounts.standing():
+        for tenant in lab.roots.mounts.mounted_tenants():
             lab.roots.rest(tenant)
 
 

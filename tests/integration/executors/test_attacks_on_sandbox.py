@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.sandbox import Bind, capabilities
 from mlp_hub.sandbox.shim import files
 from support.executors.executor_lab import ENDED, ROOT, Lab, eventually, tree, until

@@ -12,7 +12,7 @@ import pytest
 from mlp_hub.domain.jobs.job import Cause, Hint
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import STATE, AttemptPhase
-from mlp_hub.executors.mounted.logs import read_log, tail_log
+from mlp_hub.executors.shared_volume.logs import read_log, tail_log
 from mlp_hub.sandbox import capabilities
 from support.executors.executor_lab import ENDED, Lab, eventually, until
 

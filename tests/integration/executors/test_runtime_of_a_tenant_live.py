@@ -41,7 +41,7 @@ async def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab
     asked = msgspec.json.decode(RUNTIME, type=RuntimeUpdate)
 
     async with running_platform(lab) as platform:
-        await platform.runtimes.put("default", "ps-workers", asked, actor="root", reviewer=True)
+        await platform.runtimes.store_runtime("default", "ps-workers", asked, actor="root", reviewer=True)
         made = await platform.jobs.submit(
             "ann",
             JobCreate(

@@ -126,7 +126,7 @@ def test_no_control_group_of_a_server_outlives_it(lab: Lab, ending: str) -> None
         assert shim is not None
         os.kill(shim, signal.SIGKILL)
         wait(run_dir, SandboxPhase.LOST)
-        sandbox.sweep(run_dir)  # as `down` and whoever looks at the server does
+        sandbox.remove_leftovers(run_dir)  # as `down` and whoever looks at the server does
     wait(run_dir, SandboxPhase.EXITED, SandboxPhase.LOST)
     assert [group for group in groups if group.exists()] == []
 

@@ -297,7 +297,7 @@ def test_request_counts_outlive_the_proxy_and_count_once(tmp_path: Path) -> None
             return found
 
         def kept() -> Any:
-            return rig.run(rig.platform.app_usage.of("app", rig.apps["ann", "shop"].uid))
+            return rig.run(rig.platform.app_usage.usage_of("app", rig.apps["ann", "shop"].uid))
 
         for _ in range(3):
             assert rig.visit(f"{APP}/", **mine).status == 200
@@ -349,7 +349,7 @@ def test_an_app_that_sleeps_is_woken_and_answers_who_waited(rig: GatewayRig) -> 
 
     async def wake(uid: str) -> None:
         woken.append(uid)
-        rig.platform.apps.endpoints.put(ready)
+        rig.platform.apps.endpoints.store_endpoint(ready)
 
     rig.platform.app_gate._wake = wake
     answer = rig.visit(f"{PREFIX}/ann/sleepy/", Authorization=f"Bearer {rig.ann}")

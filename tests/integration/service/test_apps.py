@@ -128,7 +128,7 @@ async def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_pa
             SYSTEM, "ann", "files", AppScale(replicas="1:3", idle=10, concurrency=2)
         )
         use = AppUse(0.0, requests=1, last=1.0)
-        await rig.platform.app_usage.told([("app", uid, "r", use)], [(uid, 5.0)])
+        await rig.platform.app_usage.store_report([("app", uid, "r", use)], [(uid, 5.0)])
         busy = await rig.endpoint(lambda e: len(e.replicas) == 3, "files")
         shown = await rig.platform.apps.get(SYSTEM, "ann", "files")
         assert (shown.wanted, shown.under_way, shown.replicas) == (3, 5.0, "1:3")

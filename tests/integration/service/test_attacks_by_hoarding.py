@@ -102,7 +102,10 @@ async def test_stopping_and_starting_a_job_forever_fills_no_table(
 
         def kept() -> tuple[int, int]:
             return rig.db.read_now(
-                lambda tx: (len(tx.decisions.of(uid, 10_000)), len(tx.events.since(uid, limit=100_000)))
+                lambda tx: (
+                    len(tx.decisions.last_of_job(uid, 10_000)),
+                    len(tx.events.since(uid, limit=100_000)),
+                )
             )
 
         for _ in range(80):

@@ -162,7 +162,7 @@ async def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Pat
             True,
         )
         runtimes, asked = rig.platform.runtimes, RuntimeUpdate(title="Mine", image=outside)
-        await runtimes.put("red", "mine", asked, actor="rita")
+        await runtimes.store_runtime("red", "mine", asked, actor="rita")
         assert (await refusal(create(rig, outside, tenant="red"))).reason is Reason.FORBIDDEN
         await runtimes.set_state("red", "mine", RuntimeState.APPROVED, actor="root")
         assert (await create(rig, outside, tenant="red")).state == "ready"

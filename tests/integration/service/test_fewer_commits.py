@@ -118,7 +118,7 @@ async def test_held_resources_are_read_in_each_transaction(tmp_path: Path) -> No
     def takes(tx: Tx) -> bool:
         quotas = Quotas(tx, 0.0, ())
         fitted = quotas.fits("a", ONE)
-        quotas.take("a", ONE)
+        quotas.charge_amount("a", ONE)
         return fitted and not quotas.fits("a", ONE)
 
     assert await db.write(takes)

@@ -80,9 +80,9 @@ async def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path
 async def test_a_setting_that_changes_during_its_read_is_read_again(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         networks = Networks(rig.db, "none")
-        asked = asyncio.ensure_future(networks.of("default"))
+        asked = asyncio.ensure_future(networks.network_of("default"))
         await asyncio.sleep(0)  # it reads
         networks.forget()
         await asked
         await rig.db.write(lambda tx: tx.tenants.update(Tenant("default", network="outbound")))
-        assert await networks.of("default") == "outbound"
+        assert await networks.network_of("default") == "outbound"

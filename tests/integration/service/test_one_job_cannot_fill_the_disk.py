@@ -11,7 +11,7 @@ import pytest
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import workspace as mounted
+from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Size
 from mlp_hub.service.config import DiskPolicy
@@ -86,8 +86,8 @@ async def test_a_job_over_its_bound_is_stopped_with_the_numbers(
         threads.add(threading.get_ident())
         return measure(top)
 
-    measure = mounted.measure
-    monkeypatch.setattr(mounted, "measure", seen)
+    measure = shared_volume.measure
+    monkeypatch.setattr(shared_volume, "measure", seen)
 
     async with running_rig(disk, DiskPolicy(job=40 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")

@@ -67,7 +67,7 @@ async def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) ->
         await rig.platform.db.write(put)
         await rig.platform.db.write(lambda tx: tx.usage.remove("red"))
         assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1", "redder/ann"}
-        await rig.platform.db.write(lambda tx: tx.usage.sweep(6.0))
+        await rig.platform.db.write(lambda tx: tx.usage.delete_before(6.0))
         assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1"}
 
 

@@ -262,7 +262,7 @@ async def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twi
         sound(rig)
         assert rig.held("blue").cpu == 4000
         rig.ahead = 3600  # what was only tried is over; what was confirmed stays
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         held = rig.db.read_now(lambda tx: tx.ledger.held(rig.clock(), applier="sp"))
         assert {r.phase for r in held} <= {RequestPhase.CONFIRMED}
         for row in held:

@@ -20,7 +20,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import NAME, LeaseLost
@@ -52,7 +52,7 @@ def kill(p: Platform) -> None:
     tasks = [*p.board._tasks, p.reconciler._scan, p.admission._task]
     for task in (
         *tasks,
-        p._sweeper,
+        p._housekeeper,
         p.lease._renewing,
         p.submissions._intake._lots._task,
         p.reconciler._moves._task,

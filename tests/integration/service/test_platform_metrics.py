@@ -16,8 +16,8 @@ from mlp_api.jobs import Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import spool as spool_files
-from mlp_hub.executors.mounted.spool import ByteAllowance
+from mlp_hub.executors.shared_volume import spool as spool_files
+from mlp_hub.executors.shared_volume.spool import ByteAllowance
 from mlp_hub.service.metrics.storing import frame_of
 from support.rigs.platform_rig import FAST, Rig, running_rig
 from support.waiting import until

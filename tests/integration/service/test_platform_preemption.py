@@ -99,7 +99,7 @@ async def test_a_job_preempted_for_another_tenant_shows_no_names_from_it(tmp_pat
         await rig.until("lent", "queued")
         why = await rig.platform.jobs.why(SYSTEM, "ann", "lent")
         assert why.stopped is not None
-        told = answers.encode(why, eyes=await rig.platform.sights.of("ann")).decode()
+        told = answers.encode(why, viewer=await rig.platform.visibility.viewer_of("ann")).decode()
         assert "a job of team blue" in told
         assert "zoe" not in told
         assert "secret-work" not in told

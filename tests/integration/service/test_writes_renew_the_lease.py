@@ -54,7 +54,7 @@ async def busy_service(tmp_path: Path) -> AsyncIterator[BusyService]:
     db.create_schema()
     service = BusyService(db)
     try:
-        await service.lease.take()
+        await service.lease.acquire_lease()
         await service.lease.forget()
         async with asyncio.timeout(PATIENCE_S):
             yield service

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from mlp_hub import sandbox
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
 from support.executors.environment_factory import Factory
 from support.hubs.hub_stack import Browser, HubStack, start_server, stop_server, text_of, user_token

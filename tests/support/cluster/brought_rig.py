@@ -16,8 +16,8 @@ from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.kubernetes.whole import ClusterExecutor
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.kubernetes.composed import ClusterExecutor
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.platform import Platform

@@ -13,13 +13,13 @@ from typing import Any
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
 from mlp_hub.executors.base import Code, LaunchSpec, LogLine
-from mlp_hub.executors.kubernetes import ways
+from mlp_hub.executors.kubernetes import operators
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.tenancy.priorities import priority_classes
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.logs import read_log
-from mlp_hub.executors.mounted.prepare import make_directories
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.logs import read_log
+from mlp_hub.executors.shared_volume.prepare import make_directories
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import JOBS, POD_GROUPS, Kind
@@ -28,7 +28,7 @@ from support.waiting import wait_for
 
 NOTEBOOK_IMAGE = "mlp.local/notebook:dev"
 UID = 300_007
-PLAIN_CLUSTER = ways.Ways(frozenset({JOBS}))
+PLAIN_CLUSTER = operators.OperatorWays(frozenset({JOBS}))
 
 
 def launch(runtime: str | Runtime, code: str, workers: int = 1, ps: int = 0, **more: Any) -> LaunchSpec:
@@ -111,10 +111,10 @@ class GangRig:
                 "wait", f"queue/{self.name}-red", "--for=jsonpath={.status.state}=Open", "--timeout=60s"
             )
 
-    async def _discover(self) -> ways.Ways:
+    async def _discover(self) -> operators.OperatorWays:
         client = await KubernetesClient.connect(self.kube.kubeconfig)
         try:
-            return await ways.discover(client)
+            return await operators.discover(client)
         finally:
             await client.close()
 
@@ -129,7 +129,9 @@ class GangRig:
         if self.ways.gangs:
             self.kube("delete", "queue", f"{self.name}-red", "--wait=false")
 
-    def start(self, spec: LaunchSpec, by: ways.Ways | None = None, hidden: tuple[str, ...] = ()) -> Running:
+    def start(
+        self, spec: LaunchSpec, by: operators.OperatorWays | None = None, hidden: tuple[str, ...] = ()
+    ) -> Running:
         """Start an attempt; in its pods these directories are empty, as in an image that has not what is in them."""
         gang = describe(spec, self.at, self.ways if by is None else by, f"t-{spec.attempt[2:]}")
         for pod in pods_in(gang.main[1]):
@@ -145,7 +147,7 @@ class Running:
         self.rig, self.spec, self.gang = rig, spec, gang
         self.name = gang.main[1]["metadata"]["name"]
         self._over = False  # whether its end was awaited: ranks may tell of theirs a moment later
-        self.directory = Path(rig.at.directories.workspace(spec.of))
+        self.directory = Path(rig.at.directories.workspace(spec.of_run))
         make_directories(spec, rig.at.directories, root=True, ranks_log=True)
         create = rig.namespace
         for _, each in (gang.secret, *gang.beside, gang.main):

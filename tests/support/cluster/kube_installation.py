@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 
 
 def installation(name: str = "mlp", root: Path = Path("/srv/mlp"), **fields: Any) -> Installation:

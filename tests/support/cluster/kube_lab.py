@@ -19,10 +19,10 @@ from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, Code, Executor, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.operators import OperatorWays, discover
 from mlp_hub.executors.kubernetes.tenancy.priorities import priority_classes
-from mlp_hub.executors.kubernetes.ways import Ways, discover
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, QUEUES
@@ -77,10 +77,10 @@ class KubeLab(_Mounted):
         self.namespace = self.at.namespace_of("default")
         found = kube.get("nodes", "-l", "type!=kwok")["items"]
         self.nodes = tuple(NodeInfo(each["metadata"]["name"], ROOM, ROOM) for each in found)
-        self.ways: Ways = apart(self._discover)
+        self.ways: OperatorWays = apart(self._discover)
         self.make()
 
-    async def _discover(self) -> Ways:
+    async def _discover(self) -> OperatorWays:
         client = KubernetesClient(self.configuration)
         try:
             return await discover(client)

@@ -14,8 +14,8 @@ from pathlib import Path
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.workspace import Extent, Space, StoredPlace
 from mlp_language.message import msg
 from support.executors.wheels import build_wheel
@@ -44,10 +44,10 @@ class Steps:
         if self.full:
             raise Refused(Reason.DISK_FULL, msg("full"))
 
-    def told(self, lines: str) -> None:
+    def report_output(self, lines: str) -> None:
         self.lines = lines
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         if self.stopped and not self.still:
             raise self.stopped
         self.still = max(self.still - 1, 0)

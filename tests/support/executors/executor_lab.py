@@ -14,8 +14,8 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, Code, EntryPoint, LaunchSpec, Observation
 from mlp_hub.executors.local.executor import LocalExecutor
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.isolation import tenant_roots
 from mlp_hub.sandbox import capabilities, control
 from mlp_hub.sandbox.shim import files
@@ -108,7 +108,7 @@ class Lab:
 
     def output(self, spec: LaunchSpec, rank: int = 0) -> list[str]:
         """Return the lines that a rank wrote."""
-        from mlp_hub.executors.mounted.logs import read_log
+        from mlp_hub.executors.shared_volume.logs import read_log
 
         lines: list[str] = []
         at = 0
@@ -119,7 +119,7 @@ class Lab:
 
     def workspace(self, spec: LaunchSpec) -> str:
         """Return the directory of an attempt's run."""
-        return self.directories.workspace(spec.of)
+        return self.directories.workspace(spec.of_run)
 
     def run_dir(self, spec: LaunchSpec) -> str:
         """Return the run directory of an attempt."""

@@ -14,9 +14,9 @@ import pytest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import Code, Executor, LaunchSpec
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.executors.workspace import Home, JobRun
 from support.executors.executor_lab import PROGRAMS, ROOM, Lab

@@ -201,7 +201,7 @@ class GatewayRig(ApiRig):
         self.apps[endpoint.user, endpoint.name] = endpoint
 
         async def say() -> None:
-            self.platform.apps.endpoints.put(endpoint)
+            self.platform.apps.endpoints.store_endpoint(endpoint)
 
         self.run(say())
 

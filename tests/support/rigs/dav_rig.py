@@ -32,7 +32,7 @@ import json, logging, os, sys
 from pathlib import Path
 from mlp_hub.dav import slow
 from mlp_hub.dav.serving import make_door, serve
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.dav.waiting import until_asked
 from mlp_hub.isolation import tenant_roots
 logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
@@ -40,7 +40,7 @@ for name, value in json.loads(os.environ.get("SLOW", "{}")).items():
     setattr(slow, name, value)
 root, service, token, *path = sys.argv[1:]
 where = Path(path[0]) if path else ("127.0.0.1", 0)
-known = ServiceDoor(Path(service), token)
+known = AccessClient(Path(service), token)
 top = Path(root)
 roots = tenant_roots(top, top / "isolation", top / "secrets" / "isolation_key")
 tenants = [("127.0.0.1", 0) if each == "tcp" else Path(each) for each in path[1:]]

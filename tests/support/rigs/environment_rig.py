@@ -97,10 +97,10 @@ class Maker:
         try:
             if self.fails:
                 raise self.fails.pop(0)
-            steps.told(f"{what} of {of.tenant}")
+            steps.report_output(f"{what} of {of.tenant}")
             steps.leaves(self.space)
             while what in self.waits and not self.waits[what].wait(0.01):
-                steps.goes_on()
+                steps.check_cancelled()
         finally:
             self.at_work.discard(of.name)
 

@@ -17,8 +17,8 @@ from typing import Any
 from mlp_api.jobs import Job, JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.isolation import tenant_roots
@@ -123,7 +123,13 @@ class Rig:
         ]
         if p.metrics.carrier is not None:
             tasks.append(p.metrics.carrier._reading)
-        for task in (*tasks, p._sweeper, p.retention._task, p._summaries._task, *p.metrics._flushes.values()):
+        for task in (
+            *tasks,
+            p._housekeeper,
+            p.retention._task,
+            p._summaries._task,
+            *p.metrics._flushes.values(),
+        ):
             if task is not None:
                 task.cancel()
         self.executor._callbacks.clear()

@@ -121,5 +121,5 @@ def no_mounts_left(rig: Rig) -> object:
     finally:
         mounts = rig.roots.mounts
         assert mounts is not None
-        for tenant in mounts.standing():
+        for tenant in mounts.mounted_tenants():
             mounts.rest(tenant)

@@ -56,7 +56,7 @@ def watch(component: Component, *, heard: bool = True) -> Liveness:
 
 
 def look(watched: Liveness, component: Component, now: float, *, late: bool = False) -> str | None:
-    return watched.look(now, lambda: component.cpu, late=late)
+    return watched.check_liveness(now, lambda: component.cpu, late=late)
 
 
 def until_given_up(watched: Liveness, component: Component, start: float, most: float) -> tuple[float, str]:

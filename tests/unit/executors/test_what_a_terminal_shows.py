@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mlp.rendering import terminal
 from mlp.rendering.history import History
 from mlp_hub.executors import base
-from mlp_hub.executors.mounted import logs as reader
+from mlp_hub.executors.shared_volume import logs as reader
 from mlp_hub.sandbox.shim import logs, screen
 
 HERE = Path(__file__).parents[2] / "support" / "files" / "terminal"

@@ -23,7 +23,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import vector_of
 from mlp_hub.scheduler.model.types import TenantQueue
 from mlp_hub.scheduler.quota.tree import QuotaTree
-from mlp_hub.service.admission.recheck import Recheck
+from mlp_hub.service.admission.recheck import LedgerCheck
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
 from mlp_hub.store.tables import resource_request
@@ -120,7 +120,7 @@ class SharedQuotas(RuleBasedStateMachine):
     def admit(self, asks: list[tuple[str, int]]) -> None:
         """Take several in one transaction, as a cycle does."""
         with _db.begin() as tx:
-            room, tree = Recheck(tx, NODES, self.now), self.rebuilt(tx)
+            room, tree = LedgerCheck(tx, NODES, self.now), self.rebuilt(tx)
             for i, (name, n) in enumerate(asks):
                 amount = Resources(cpu=n * 1000)
                 fits = not tree.excess(name, vector_of(amount))

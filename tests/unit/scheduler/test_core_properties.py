@@ -118,7 +118,7 @@ class CoreMachine(RuleBasedStateMachine):
             )
         }
         after = replace(before, waiting=tuple(j for j in before.waiting if j.uid != gone.uid))
-        plans = [Core.of(s, self.now).plan(self.now) for s in (before, after)]
+        plans = [Core.from_snapshot(s, self.now).plan(self.now) for s in (before, after)]
         begun = [[d.uid for d in plan if isinstance(d, Admit) and d.uid in ahead] for plan in plans]
         assert begun[0] == begun[1]
 
@@ -231,7 +231,7 @@ class CoreMachine(RuleBasedStateMachine):
 
     def plan(self) -> list[Decision]:
         twins = self.core.fork(), self.core.fork()
-        rebuilt = Core.of(self.core.snapshot(self.now), self.now)
+        rebuilt = Core.from_snapshot(self.core.snapshot(self.now), self.now)
         before = self.claims()
         decisions = self.core.plan(self.now)
         assert twins[0].plan(self.now) == decisions

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import jwt
 
 from mlp_hub.hub_integration.providers.discovery import Document
-from mlp_hub.hub_integration.providers.standing import TokenRefused
+from mlp_hub.hub_integration.providers.provider import TokenRefused
 from mlp_language.message import Message, msg
 
 TOKEN_MAX = 256 << 10

@@ -15,11 +15,11 @@ from jupyterhub.apihandlers.base import APIHandler
 
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.providers import identities, sids, taken
-from mlp_hub.hub_integration.providers.asking import ProviderAway
 from mlp_hub.hub_integration.providers.discovery import Document
 from mlp_hub.hub_integration.providers.id_token import KeySource, TimeInvalidError, verified
+from mlp_hub.hub_integration.providers.provider import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway
 from mlp_hub.hub_integration.providers.refresh import Refresher
-from mlp_hub.hub_integration.providers.standing import AuthState, TokenRefused
 from mlp_hub.hub_integration.providers.tokens import KeptLogin
 from mlp_language.message import Message, msg, to_data
 
@@ -163,7 +163,7 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         """Return the login by which a person is asked about where it is of this session, as far as anybody says which it is."""
         user = self.find_user(name)
         state: AuthState | None = None if user is None else await user.get_auth_state()
-        kept = KeptLogin.of(state)
+        kept = KeptLogin.from_state(state)
         mine = kept is not None and (not session or not kept.session or session == kept.session)
         return state if mine else None
 

@@ -126,7 +126,7 @@ class MetricsService:
         for listener in self.deleted:
             listener(job.uid)
 
-    async def sweep(self, job: Job, workspace: Workspace) -> int:
+    async def store_spooled(self, job: Job, workspace: Workspace) -> int:
         """Store what the job's processes spooled and never delivered; return how many points that were."""
         stored, cut_at = 0, None
         lost: Mapping[str, int | None] = {}

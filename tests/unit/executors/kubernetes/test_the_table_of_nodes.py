@@ -114,16 +114,16 @@ def test_the_kept_core_sees_the_same_as_a_rebuilt_one(told: list[tuple[str, Any]
     seen = SeenNodes()
 
     def core(infos: Sequence[NodeInfo]) -> KeptCore:
-        found = Snapshot(tuple(SeenNodes().of(infos, holders)), (red,), (), (), SchedulingPolicy())
+        found = Snapshot(tuple(SeenNodes().seen_nodes(infos, holders)), (red,), (), (), SchedulingPolicy())
         return KeptCore(found, 0.0, {}, JobBackoff(1.0, 2.0))
 
     kept = core(())
     for what, of in told:
         cluster.happens(what, of)
         if what == "look" and cluster.table.renew():
-            kept.nodes_are(seen.of(cluster.table.view, holders))
+            kept.nodes_are(seen.seen_nodes(cluster.table.view, holders))
     cluster.table.renew()
-    kept.nodes_are(seen.of(cluster.table.view, holders))
+    kept.nodes_are(seen.seen_nodes(cluster.table.view, holders))
     mine, anew = kept.core.state, core(cluster.anew()).core.state
     assert {n: mine.index.node(n) for n in mine.index.names} == {
         n: anew.index.node(n) for n in anew.index.names

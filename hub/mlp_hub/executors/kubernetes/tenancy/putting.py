@@ -67,17 +67,17 @@ class Putting:
             return False
         return seen.digest == known.found
 
-    async def put(self, kind: Kind, wanted: Object, seen: Sighting | None) -> bool:
+    async def ensure_object(self, kind: Kind, wanted: Object, seen: Sighting | None) -> bool:
         """Have an object as wanted; False where a watch says that it is."""
         key = namespace_of(wanted), name_of(wanted)
         known = self._put.get((kind, key))
         if known is not None and known.wanted == digest(wanted) and self.stands(kind, key, seen):
             return False
-        told = await self._told(kind, wanted, known)
-        if told is None:
+        manifest = await self._manifest(kind, wanted, known)
+        if manifest is None:
             return True
         try:
-            found = await self._client.apply(told, kind)
+            found = await self._client.apply(manifest, kind)
         except ClusterError as error:
             if error.status != INVALID:
                 raise
@@ -94,7 +94,7 @@ class Putting:
         self._put[kind, key] = _Put(digest(wanted), digest(found))
         return True
 
-    async def _told(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
+    async def _manifest(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
         """Return what to tell the API of an object; None where a volume or a claim is left alone."""
         if kind == kinds.PERSISTENT_VOLUME_CLAIMS:
             return await self._claimed(wanted, known)
