@@ -251,7 +251,7 @@ async def test_points_that_could_not_be_written_are_reported_once_for_each_attem
         uid = (await rig.platform.jobs.get(SYSTEM, "ann", "j")).uid
         job = rig.db.read_now(lambda tx: tx.jobs.get(SYSTEM, uid))
         assert job is not None
-        await rig.platform.metrics.sweep(job, rig.executor.workspace)
+        await rig.platform.metrics.store_spooled(job, rig.executor.workspace)
         await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         await rig.until("j", "cancelled")
         events = await rig.platform.jobs.events(SYSTEM, "ann", "j")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.executors.base import AttemptPhase, Observation, Superseded
-from mlp_hub.executors.kubernetes import tending as module
+from mlp_hub.executors.kubernetes import sync_loop as module
 from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
 from support import waiting
 
