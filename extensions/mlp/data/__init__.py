@@ -18,7 +18,7 @@ from typing import Any
 
 from mlp.client.rest import Client
 from mlp.data.crew import Crew
-from mlp.data.places import DataPlace, name_for
+from mlp.data.places import DataPlace, check_order, name_for
 from mlp.data.progress import Shown, TransferProgress, shown
 from mlp.data.pulling import Pull
 from mlp.data.pushing import Push
@@ -45,6 +45,8 @@ def push(
     Raises `Refused` (quota, name, state), and `TransferFailed` for an incomplete upload: the same call
     again continues it.
     """
+    if to:
+        check_order(path, to)
     place = DataPlace.parse(to) if to else DataPlace(name_for(path), "")
     client = (client or Client.from_env()).patiently()
     with shown(progress) as told:
