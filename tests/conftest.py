@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from slices import Slice
-from waiting import PATIENCE_S
+from support.slices import Slice
+from support.waiting import PATIENCE_S
 
 SLOWEST = (
     "test_story",

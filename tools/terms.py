@@ -132,7 +132,7 @@ def _listed(names: Iterable[str]) -> str:
 FILES: Mapping[str, Callable[[], str]] = {
     "extensions/mlp/terms.py": for_notebooks,
     "hub/mlp_api/terms.py": for_wire,
-    "widgets/src/core/terms.ts": for_front,
+    "widgets/src/core/format/terms.ts": for_front,
 }
 """Files from the repository's root on, and what makes each."""
 

@@ -71,13 +71,14 @@ function labextension() {
 
 async function tests() {
   rmSync(join(here, "build/test"), { recursive: true, force: true });
-  const names = readdirSync(join(here, "test")).filter((name) => name.endsWith(".test.ts"));
+  const names = readdirSync(join(here, "test"), { recursive: true }).filter((name) => name.endsWith(".test.ts"));
   await build({
     ...common,
     format: "esm",
     platform: "node",
     sourcemap: "inline",
     entryPoints: names.map((name) => `test/${name}`),
+    outbase: "test",
     outdir: "build/test",
     outExtension: { ".js": ".mjs" },
   });

@@ -29,7 +29,7 @@ const speaks = (source, name) => new RegExp(`import\\s*(?:type\\s*)?\\{[^}]*\\b$
 for (const name of readdirSync(join(here, "src"), { recursive: true }).sort()) {
   if (!/\.tsx?$/.test(name) || name.endsWith(".d.ts")) continue;
   const source = readFileSync(join(here, "src", name), "utf8");
-  const own = name === join("core", "language.ts");
+  const own = name === join("core", "format", "language.ts");
   const { code } = transformSync(source, { loader: name.endsWith("x") ? "tsx" : "ts", jsx: "automatic", jsxImportSource: "preact", charset: "utf8" });
   simple(parse(code, { ecmaVersion: "latest", sourceType: "module" }), {
     CallExpression({ callee, arguments: given }) {

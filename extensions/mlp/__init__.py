@@ -20,7 +20,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlp.client import Client as Client
+    from mlp.client.rest import Client as Client
     from mlp.errors import JobFailed as JobFailed
     from mlp.errors import JobTimeout as JobTimeout
     from mlp.errors import MLPError as MLPError
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from mlp.errors import Unauthorized as Unauthorized
     from mlp.errors import Unreachable as Unreachable
     from mlp.errors import UsageError as UsageError
-    from mlp.handle import Job as Job
-    from mlp.handle import compare as compare
-    from mlp.handle import get_job as job
-    from mlp.handle import jobs as jobs
-    from mlp.handle import offer as offer
-    from mlp.handle import quota as quota
-    from mlp.handle import runs as runs
-    from mlp.handle import submit as submit
-    from mlp.mounted_data import data_path as data_path
-    from mlp.parameters import params as params
-    from mlp.program import variables as variables
-    from mlp.progressing import progress as progress
-    from mlp.reporting import flush as flush
-    from mlp.reporting import report as report
-    from mlp.sweeping import Sweep as Sweep
-    from mlp.sweeping import get_sweep as get_sweep
-    from mlp.sweeping import sweep as sweep
-    from mlp.sweeping import sweeps as sweeps
+    from mlp.functions import compare as compare
+    from mlp.functions import get_job as job
+    from mlp.functions import jobs as jobs
+    from mlp.functions import offer as offer
+    from mlp.functions import quota as quota
+    from mlp.functions import runs as runs
+    from mlp.functions import submit as submit
+    from mlp.handles.job import Job as Job
+    from mlp.handles.sweeping import Sweep as Sweep
+    from mlp.handles.sweeping import get_sweep as get_sweep
+    from mlp.handles.sweeping import sweep as sweep
+    from mlp.handles.sweeping import sweeps as sweeps
+    from mlp.inputs.mounted_data import data_path as data_path
+    from mlp.inputs.parameters import params as params
+    from mlp.inputs.variables import variables as variables
+    from mlp.reporting.points import flush as flush
+    from mlp.reporting.points import report as report
+    from mlp.reporting.progress import progress as progress
 
 _ERRORS = (
     "JobFailed",
@@ -59,25 +59,25 @@ _ERRORS = (
     "UsageError",
 )
 _HOME = {
-    "Client": "client.Client",
-    "Job": "handle.Job",
-    "compare": "handle.compare",
-    "data_path": "mounted_data.data_path",
-    "flush": "reporting.flush",
-    "job": "handle.get_job",
-    "jobs": "handle.jobs",
-    "offer": "handle.offer",
-    "params": "parameters.params",
-    "progress": "progressing.progress",
-    "quota": "handle.quota",
-    "report": "reporting.report",
-    "runs": "handle.runs",
-    "Sweep": "sweeping.Sweep",
-    "get_sweep": "sweeping.get_sweep",
-    "submit": "handle.submit",
-    "sweep": "sweeping.sweep",
-    "sweeps": "sweeping.sweeps",
-    "variables": "program.variables",
+    "Client": "client.rest.Client",
+    "Job": "handles.job.Job",
+    "compare": "functions.compare",
+    "data_path": "inputs.mounted_data.data_path",
+    "flush": "reporting.points.flush",
+    "job": "functions.get_job",
+    "jobs": "functions.jobs",
+    "offer": "functions.offer",
+    "params": "inputs.parameters.params",
+    "progress": "reporting.progress.progress",
+    "quota": "functions.quota",
+    "report": "reporting.points.report",
+    "runs": "functions.runs",
+    "Sweep": "handles.sweeping.Sweep",
+    "get_sweep": "handles.sweeping.get_sweep",
+    "submit": "functions.submit",
+    "sweep": "handles.sweeping.sweep",
+    "sweeps": "handles.sweeping.sweeps",
+    "variables": "inputs.variables.variables",
     **{name: f"errors.{name}" for name in _ERRORS},
 }
 
@@ -110,7 +110,7 @@ def __getattr__(name: str) -> Any:
         return import_module(f"mlp.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'mlp' has no attribute {name!r}")
-    module, _, attribute = _HOME[name].partition(".")
+    module, _, attribute = _HOME[name].rpartition(".")
     found = getattr(import_module(f"mlp.{module}"), attribute)
     globals()[name] = found
     return found
@@ -122,6 +122,6 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """Run by `%load_ext mlp`."""
-    from mlp.loading import load  # noqa: PLC0415 - IPython is there only now
+    from mlp.kernel.loading import load  # noqa: PLC0415 - IPython is there only now
 
     load(ipython)

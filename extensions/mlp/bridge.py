@@ -24,10 +24,12 @@ from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from yarl import URL
 
-from mlp import absentpages, kernelactivity, kerneldeaths, labsettings, language, settings
+from mlp import language
+from mlp.client import settings
+from mlp.client.transport import Address
 from mlp.errors import MLPError
 from mlp.language import say
-from mlp.transport import Address
+from mlp.notebook_server import absent_pages, kernel_activity, kernel_deaths, lab_settings
 
 PREFIX = "mlp"
 BODY_MAX = 1 << 20
@@ -263,10 +265,10 @@ def _tell_what_is_left_out(app: Any) -> None:
 
 def _load_jupyter_server_extension(app: Any) -> None:
     _tell_what_is_left_out(app)
-    kernelactivity.watch(app)
-    kerneldeaths.watch(app)
-    absentpages.watch(app)
-    labsettings.tolerate(app.log)
+    kernel_activity.watch(app)
+    kernel_deaths.watch(app)
+    absent_pages.watch(app)
+    lab_settings.tolerate(app.log)
     _guard_cookies(app)
     try:
         service = _Service()

@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Self
 from mlp.language import say
 
 if TYPE_CHECKING:
-    from mlp.handle import Job
-    from mlp.sweeping import Sweep
+    from mlp.handles.job import Job
+    from mlp.handles.sweeping import Sweep
 
 
 class MLPError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from mlp import reporting
+from mlp.reporting import points
 
 _keras: Any = import_module("keras")
 
@@ -27,7 +27,7 @@ class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
         del batch
         self._step += 1
         if self.every and self._step % self.every == 0:
-            reporting.report(step=self._step, **_own(logs))
+            points.report(step=self._step, **_own(logs))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Report an epoch; epochs count from 1."""
@@ -35,7 +35,7 @@ class ReportCallback(_keras.callbacks.Callback):  # type: ignore[misc]
         epochs = (self.params or {}).get("epochs")
         if epochs:
             extra["progress"] = 100 * (epoch + 1) / epochs
-        reporting.report(epoch=epoch + 1, **extra, **_own(logs))
+        points.report(epoch=epoch + 1, **extra, **_own(logs))
 
 
 def _own(logs: dict[str, Any] | None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ try:
 except ImportError:
     _callbacks = import_module("pytorch_lightning.callbacks")
 
-from mlp import reporting
+from mlp.reporting import points
 
 
 class ReportCallback(_callbacks.Callback):  # type: ignore[misc]
@@ -24,4 +24,4 @@ class ReportCallback(_callbacks.Callback):  # type: ignore[misc]
         if trainer.max_epochs and trainer.max_epochs > 0:
             values["progress"] = 100 * done / trainer.max_epochs
         values |= {"epoch": done, "step": trainer.global_step}
-        reporting.report(**values)
+        points.report(**values)

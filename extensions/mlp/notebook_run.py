@@ -20,10 +20,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mlp import notebooks, reporting
 from mlp.errors import UsageError
+from mlp.inputs.parameters import Params
 from mlp.language import say
-from mlp.parameters import Params
+from mlp.notebooks import notebook_files
+from mlp.reporting import points
 
 FAILED, UNUSABLE, STOPPED = 1, 2, 128 + signal.SIGTERM
 LONGEST = 4_000
@@ -60,9 +61,9 @@ def _run(name: str, data: bytes, directory: Path) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace", line_buffering=True)  # type: ignore[union-attr]
     try:
-        notebook = notebooks.read(name, data)
-        notebooks.check(name, notebook)
-        for line in notebooks.inject(notebook, Params.of(os.environ)):
+        notebook = notebook_files.read(name, data)
+        notebook_files.check(name, notebook)
+        for line in notebook_files.inject(notebook, Params.of(os.environ)):
             _tell(line)
     except UsageError as error:
         return _unusable(str(error))
@@ -121,7 +122,7 @@ class NotebookRun:
         self.document = document
         self.directory = directory
         self.runtime = runtime
-        self.cells = sum(map(notebooks.runs, document.cells))
+        self.cells = sum(map(notebook_files.runs, document.cells))
         self.cell = 0
         self.stopping = False
         self.copy = Path(os.environ.get("MLP_WORKSPACE") or ".") / name
@@ -136,7 +137,7 @@ class NotebookRun:
         from jupyter_client.kernelspec import NoSuchKernel  # noqa: PLC0415 - see above
         from nbclient.exceptions import DeadKernelError  # noqa: PLC0415 - see above
 
-        from mlp.notebook_outputs import TellingClient  # noqa: PLC0415 - see above
+        from mlp.notebooks.outputs import TellingClient  # noqa: PLC0415 - see above
 
         self._client = client = TellingClient(
             self.document,
@@ -170,7 +171,7 @@ class NotebookRun:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._stop)
 
     def _begun(self, **_: Any) -> None:
-        reporting.report(progress=0)
+        points.report(progress=0)
 
     def _stop(self) -> None:
         """Interrupt the cell, which may save what it has; then it is over."""
@@ -192,7 +193,7 @@ class NotebookRun:
         self._unsaved = True
         if execute_reply["content"].get("status") == "error":
             return
-        reporting.report(progress=round(100 * self.cell / max(self.cells, 1), 2))
+        points.report(progress=round(100 * self.cell / max(self.cells, 1), 2))
         if time.monotonic() - self._saved >= SAVE_EVERY_S:
             self._save()
         asked = execute_reply["content"].get("payload") or ()
@@ -279,23 +280,23 @@ def _transport(document: Any, runtime: str) -> dict[str, Any]:
     from traitlets.config import Config  # noqa: PLC0415 - see above
 
     manager = {"connection_file": f"{runtime}/kernel.json"}
-    if notebooks.language(document) == "python" and len(runtime) <= LONGEST_PATH:
+    if notebook_files.language(document) == "python" and len(runtime) <= LONGEST_PATH:
         manager["transport"] = "ipc"
     return {"config": Config(KernelManager=manager)}
 
 
 def _kernel(document: Any) -> dict[str, str]:
     """Have a notebook of an environment's kernel run by the Python of the job, which has that environment or says that it has not."""
-    if notebooks.environment(document) and os.environ.get("VIRTUAL_ENV"):
+    if notebook_files.environment(document) and os.environ.get("VIRTUAL_ENV"):
         return {"kernel_name": "python3"}
     return {}
 
 
 def _no_kernel(name: str) -> str:
-    if name.startswith(notebooks.KERNEL_OF_ENVIRONMENT):
+    if name.startswith(notebook_files.KERNEL_OF_ENVIRONMENT):
         return say(
             "the notebook was saved with the kernel of environment {name}: submit it with --env-name {name}",
-            name=name.removeprefix(notebooks.KERNEL_OF_ENVIRONMENT),
+            name=name.removeprefix(notebook_files.KERNEL_OF_ENVIRONMENT),
         )
     from jupyter_client.kernelspec import KernelSpecManager  # noqa: PLC0415 - see above
 

@@ -21,9 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mlp import reporting
-from mlp.eventfile import Damaged, EventFile, Scalars
 from mlp.language import say
+from mlp.reporting import points
+from mlp.reporting.event_file import Damaged, EventFile, Scalars
 
 EVERY = 0.5
 """Seconds between two looks at the files."""
@@ -246,7 +246,7 @@ _follower: Follower | None = None
 
 
 def _report(point: dict[str, float], at: float) -> None:
-    reporter = reporting.this_process()
+    reporter = points.this_process()
     if reporter is not None:
         reporter.report(point, at)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from mlp_api.apps import AppAccess
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import Name, Request, Response
 
 AppVerdict = Literal["may", "unknown", "refused", "often"]

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from mlp_api.jobs import Cpu, EnvironmentName, EnvName, Ram, RuntimeName
+from mlp_api.localized import Detail, Text
 from mlp_api.models import MODEL_PATTERN
-from mlp_api.said import Detail, Text
 from mlp_api.types import Gpu, Name, Request, Response
 
 MODEL_OR_NONE_PATTERN = rf"^$(?!\n)|{MODEL_PATTERN}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import Amounts, Name, Request, Response
 
 Moment = Annotated[datetime, Meta(tz=True)]

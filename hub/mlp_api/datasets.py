@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import Name, Request, Response, Rom
 
 DATASET_PATTERN = r"^[a-z][a-z0-9.-]{0,49}$(?!\n)"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from mlp_api.jobs import EnvironmentName
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import Request, Response
 
 EnvironmentState = Literal["creating", "ready", "error", "deleting"]

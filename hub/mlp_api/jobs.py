@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_api.types import NAME_PATTERN, Counted, Fact, Gpu, Name, Request, Response
 
 MOST_RANKS = 10_000

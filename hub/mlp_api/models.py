@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import Name, Request, Response
 
 MODEL_PATTERN = r"^[a-z]([a-z0-9-]{0,48}[a-z0-9])?(@[1-9][0-9]{0,8})?$(?!\n)"

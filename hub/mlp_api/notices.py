@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, field
 
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_api.terms import NoticeEvent
 from mlp_api.types import LINE_PATTERN, Name, Request, Response
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from mlp_api.jobs import QueueEntry
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import NodeCondition, Response
 
 

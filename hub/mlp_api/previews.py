@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from mlp_api.bookings import BookingShort
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import Response
 
 Tone = Literal["good", "wait", "bad", "idle"]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from mlp_api.jobs import JOB_PATTERN, JobState
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import LINE_PATTERN, Request, Response
 
 TAG_PATTERN = r"^[^\s,\"\x00-\x1f\x7f]{1,50}$(?!\n)"

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from mlp_api.jobs import PARAM_PATTERN, JobCreate, ParamValue
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_api.types import Name, Request, Response
 
 SWEEP_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,42}$(?!\n)"

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_api.terms import ORDERS, QueueOrder
 
 # Python's `$` also matches before a final newline; `(?!\n)` shuts that out and means the same in ECMA 262

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from mlp_api.jobs import Cpu, Ram
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_api.terms import PlacementRule, PolicyName, QueueOrder
 from mlp_api.types import Counted, Gpu, Name, QuotaCpu, QuotaRam, Request, Response, Rom
 

@@ -34,8 +34,8 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo, Taint
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.in_kafka import broker_of
 from mlp_hub.isolation import roots_of
@@ -201,7 +201,7 @@ def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
             f"MLP_SIMULATED_NODES: {settings.simulated_nodes} has no nodes; list some under `nodes`"
         )
     return [
-        NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels, tuple(map(Taint.of, n.taints)))
+        NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels, tuple(map(Taint.parse, n.taints)))
         for n in nodes
     ]
 
@@ -225,7 +225,7 @@ async def _local(settings: Settings) -> Executor:
 
 
 async def _kubernetes(settings: Settings) -> Executor:
-    from mlp_hub.executors.kubernetes.whole import ClusterExecutor  # noqa: PLC0415
+    from mlp_hub.executors.kubernetes.composed import ClusterExecutor  # noqa: PLC0415
     from mlp_hub.in_cluster import connect, installation_of  # noqa: PLC0415 - loads the cluster's client
 
     return await ClusterExecutor.make(

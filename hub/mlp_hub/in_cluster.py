@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from kubernetes_asyncio.config import ConfigException
 
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.settings import Settings, SettingsError
 

@@ -9,24 +9,24 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.stored.storage import ARRIVING
+from mlp_hub.safe_path import DirHandle
 
 
-def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> Folder:
+def open_shelf(root: Path, kind: str, user: str, uid: int | None) -> DirHandle:
     """Open the directory of all of a kind (`datasets`, `models`) that is stored for a user, made where it is missing.
 
     Where the hub is root, its owner `uid` may look into it; None leaves that as it is.
     """
     root.mkdir(0o711, parents=True, exist_ok=True)
-    with Folder.at(root) as top, top.inside(kind, make=0o711) as shelves:
+    with DirHandle.at(root) as top, top.inside(kind, make=0o711) as shelves:
         shelf = shelves.inside(user, make=0o700)
     if uid is not None and os.geteuid() == 0:
         shelf.give(0, uid, 0o750)
     return shelf
 
 
-def open_arriving(shelf: Folder, name: str) -> Folder:
+def open_arriving(shelf: DirHandle, name: str) -> DirHandle:
     """Open the directory of incoming data of an object on a shelf, and make it if it is missing.
 
     Only the platform uses it. Its content is charged with the rest, and deleted with it.

@@ -171,7 +171,7 @@ def _arg_mapped(value: Arg, ref: Callable[[JobRef | TenantRef], JobRef | TenantR
 
 
 @dataclass(frozen=True, slots=True)
-class Eyes:
+class Viewer:
     """Permissions of a reader: `own` is the tenants whose jobs it sees by name, None for all.
 
     `knows` is the tenants that it knows of.
@@ -185,7 +185,7 @@ class Eyes:
         return self.own is None or tenant in self.own
 
     def hidden(self, message: Message) -> Message:
-        """Return the message without what these eyes may not see."""
+        """Return the message without what this viewer may not see."""
         return message if self.own is None else mapped(message, self._either)
 
     def _either(self, ref: JobRef | TenantRef) -> JobRef | TenantRef:
@@ -194,15 +194,15 @@ class Eyes:
         return ref if self.sees(ref.name) or ref.name in self.knows else TenantRef(None)
 
     def ref(self, ref: JobRef) -> JobRef:
-        """Return a reference to a job as these eyes see it."""
+        """Return a reference to a job as this viewer sees it."""
         if self.sees(ref.tenant):
             return ref
         kind = "server" if ref.kind == "server" else "job"  # of what one may not see, replicas count as jobs
         return JobRef("", None, None, ref.tenant if ref.tenant in self.knows else None, kind)
 
 
-ALL = Eyes()
-"""Eyes of the platform's admins and of logs."""
+ALL = Viewer()
+"""Viewer for the platform's admins and of logs."""
 
 
 def to_data(message: Message) -> dict[str, Any]:

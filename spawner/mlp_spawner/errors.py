@@ -23,11 +23,11 @@ class Told(str):
     message: Message
 
     @classmethod
-    def of(cls, message: Message) -> Told:
+    def from_message(cls, message: Message) -> Told:
         """Make it of a message."""
-        told = cls(plain(message))
-        told.message = message
-        return told
+        made = cls(plain(message))
+        made.message = message
+        return made
 
 
 class OptionsError(ValueError):
@@ -60,19 +60,19 @@ class ServerFailed(web.HTTPError):
     """The server could not be started, through no choice of its user; shown on the spawn page."""
 
     def __init__(self, message: Message) -> None:
-        told = Told.of(message)
-        super().__init__(500, told.replace("%", "%%"))
-        self.jupyterhub_message = told
+        text = Told.from_message(message)
+        super().__init__(500, text.replace("%", "%%"))
+        self.jupyterhub_message = text
 
 
 class ServerRefused(SpawnException):  # type: ignore[misc]  # jupyterhub is untyped
     """No server for a reason of policy: an option, the quota, a service that cannot be asked."""
 
     def __init__(self, message: Message, reason: str, status_code: int = 403) -> None:
-        told = Told.of(message)
+        text = Told.from_message(message)
         # HTTPError takes what it logs for a format
-        super().__init__(told, reason=reason, log_message=told.replace("%", "%%"), status_code=status_code)
-        self.jupyterhub_message = told
+        super().__init__(text, reason=reason, log_message=text.replace("%", "%%"), status_code=status_code)
+        self.jupyterhub_message = text
 
 
 def sentence(text: str | Message) -> Message:

@@ -32,7 +32,7 @@ class ServerHolding:
         self.step = step
         self._note()
 
-    async def take(
+    async def hold_amount(
         self,
         user: str,
         holder: str,

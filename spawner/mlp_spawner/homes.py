@@ -30,7 +30,7 @@ def place_samples(
     except (OSError, ValueError, TypeError):  # also what a power cut left of it
         placed = set()
     new: list[str] = []
-    with sandbox.Folder.at(home) as directory:
+    with sandbox.DirHandle.at(home) as directory:
         with directory.entries() as held:
             if next(held, None) is None:
                 placed = set()

@@ -230,9 +230,9 @@ def _read_extensions(folder: str) -> None:
     """Read what `get_federated_extensions` of jupyterlab_server reads for each page, and fail as it does. To import it takes seconds."""
     for each in ("[!@]*", "@*/*"):
         for found in glob(f"{folder}/{each}/package.json"):  # noqa: PTH207 - as a text
-            told = _read_json(found)
-            _ = {told["name"]: told["version"]}
-            if "url" in (where := told.get("repository", {})):
+            report = _read_json(found)
+            _ = {report["name"]: report["version"]}
+            if "url" in (where := report.get("repository", {})):
                 where.get("url")
             installed = f"{os.path.dirname(found)}/install.json"  # noqa: PTH120 - as a text
             if os.path.exists(installed):  # noqa: PTH110 - as a text

@@ -260,7 +260,7 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
             if self._news != before:
                 before = self._news
                 share += (90 - share) / 3
-                yield {"progress": round(share), "message": Told.of(before)}
+                yield {"progress": round(share), "message": Told.from_message(before)}
             await asyncio.sleep(0.2)
 
     # --------------------------------------------------------------------- poll, stop

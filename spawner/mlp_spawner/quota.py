@@ -225,13 +225,15 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
             async with debts.paying:
                 await self._holding.give_back()
             patience = min(self.reclaim_timeout, 0.6 * self.start_timeout)
-            await self._holding.take(user, holder, amount, patience_s=patience, waits=self._tell)
+            await self._holding.hold_amount(
+                user, holder, amount, patience_s=patience, waits=self._show_progress
+            )
         except ServiceRefused as refused:
             raise ServerRefused(sentence(refused.msg), refused.reason) from refused
         except ServiceUnreachable as error:
             raise self._unreachable(error) from error
 
-    def _tell(self, news: str) -> None:
+    def _show_progress(self, news: str) -> None:
         self._news = verbatim(news)
 
     def _give(self, choice: options.Choice, account: Account) -> None:
@@ -277,9 +279,9 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                 yield {"progress": 10, "message": render(before, self._reader)}
             await asyncio.sleep(0.2)
         async for event in super().progress():
-            told = event.get("message")
+            news = event.get("message")
             yield (
-                {**event, "message": render(told.message, self._reader)} if isinstance(told, Told) else event
+                {**event, "message": render(news.message, self._reader)} if isinstance(news, Told) else event
             )
 
     def get_env(self) -> dict[str, str]:

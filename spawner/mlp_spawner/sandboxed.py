@@ -103,7 +103,7 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
 
     async def progress(self) -> AsyncIterator[dict[str, Any]]:
         """Tell the page of a pending start that there is nothing to choose any more."""
-        yield {"progress": 50, "message": Told.of(msg("Starting the server"))}
+        yield {"progress": 50, "message": Told.from_message(msg("Starting the server"))}
 
     async def _launch(self, paths: Paths) -> None:
         root = os.geteuid() == 0

@@ -25,9 +25,9 @@ def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and text.isascii() and text.isdigit() else None
 
 
-def _room_of(told: Mapping[str, Any]) -> Room:
-    environments = tuple(ServerEnvironment(**each) for each in told["environments"])
-    return Room(**{**told, "environments": environments})
+def _room_of(room: Mapping[str, Any]) -> Room:
+    environments = tuple(ServerEnvironment(**each) for each in room["environments"])
+    return Room(**{**room, "environments": environments})
 
 
 def _preferences(user: str) -> str:
@@ -142,13 +142,13 @@ class ServiceClient:
         """Store which language the user chose."""
         await self._call("PATCH", _preferences(user), {"language": language})
 
-    async def token_made(self, user: str, **told: str) -> None:
+    async def token_made(self, user: str, **fields: str) -> None:
         """Say that the hub gave the user a token: `actor`, `note`, `scopes`, `expires`."""
-        await self._call("PUT", f"/users/{quote(user, safe='')}:token_made", told)
+        await self._call("PUT", f"/users/{quote(user, safe='')}:token_made", fields)
 
-    async def token_ended(self, user: str, **told: str) -> None:
+    async def token_ended(self, user: str, **fields: str) -> None:
         """Say that a token of the user's was ended: `actor`, `note`, `token`."""
-        await self._call("PUT", f"/users/{quote(user, safe='')}:token_ended", told)
+        await self._call("PUT", f"/users/{quote(user, safe='')}:token_ended", fields)
 
     async def token_uses(self, user: str) -> dict[str, tuple[str, float]] | None:
         """Ask from which address each of a user's tokens was used last and since when; None where that is not told at once."""
@@ -170,11 +170,11 @@ class ServiceClient:
         except (ServiceRefused, ServiceUnreachable, LookupError, TypeError, ValueError):
             return []  # the page is shown all the same
 
-    async def standing(self, user: str, **told: object) -> None:
+    async def report_identity(self, user: str, **fields: object) -> None:
         """Report the user's standing at the login's provider: the fields of `LoginStanding`."""
-        await self._call("PUT", f"/users/{quote(user, safe='')}:standing", told)
+        await self._call("PUT", f"/users/{quote(user, safe='')}:standing", fields)
 
-    async def provider_standing(self, *, away: bool, refuses: str) -> None:
+    async def report_provider(self, *, away: bool, refuses: str) -> None:
         """Report whether the login's provider answers, and its words where it does not accept this hub."""
         await self._once("PUT", "/login:standing", {"away": away, "refuses": refuses[:1000]})
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from browser import chromium
-from installs import InACluster, Install, OneMachine
-from live_hub import LiveHub
-from real_cluster import kube
+from support.cluster.installs import InACluster, Install, OneMachine
+from support.cluster.real_cluster import kube
+from support.front.browser import chromium
+from support.hubs.live_hub import LiveHub
 
 __all__ = ["kube"]  # a fixture
 

@@ -11,14 +11,14 @@ import httpx
 import pytest
 from playwright.sync_api import Page, WebSocket, expect
 
-from browser import chromium, log_in, look_at, new_context, open_lab, run_cell, shot, sign_up
-from certificates import certificate
-from gateways import gateway
-from installs import Install
-from live_hub import LiveHub, set_epochs
-from local_names import NamesOverTls
-from ports import free_port
-from waiting import PATIENCE_S, wait_for
+from support.certificates import certificate
+from support.cluster.installs import Install
+from support.front.browser import chromium, log_in, look_at, new_context, open_lab, run_cell, shot, sign_up
+from support.hubs.live_hub import LiveHub, set_epochs
+from support.local_names import NamesOverTls
+from support.ports import free_port
+from support.proxy.gateways import gateway
+from support.waiting import PATIENCE_S, wait_for
 
 HOST, USERS = "hub.example.org", "hub-users.example.net"
 SAMPLE = "01-digits-mpi.ipynb"

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from playwright.sync_api import Browser, expect
 
-from browser import log_in, new_context, open_lab, shot
-from live_hub import LiveHub
-from notebook_files import notebook
+from support.files.notebook_files import notebook
+from support.front.browser import log_in, new_context, open_lab, shot
+from support.hubs.live_hub import LiveHub
 
 WAITS = """import pathlib, time
 while not pathlib.Path("{name}.go").exists():

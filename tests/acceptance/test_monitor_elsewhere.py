@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser import log_in, look_at, new_context, reach_server, run_cell, shot
-from installs import Install
-from live_hub import LiveHub, make_endless
+from support.cluster.installs import Install
+from support.front.browser import log_in, look_at, new_context, reach_server, run_cell, shot
+from support.hubs.live_hub import LiveHub, make_endless
 
 SAMPLE = "01-digits-mpi.ipynb"
 

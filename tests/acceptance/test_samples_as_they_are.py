@@ -10,8 +10,8 @@ import shlex
 
 import pytest
 
-from live_hub import LiveHub
 from mlp_spawner import server
+from support.hubs.live_hub import LiveHub
 
 PATIENT = 900.0
 """Seconds that a job may take which really trains; it bounds only tests that fail."""

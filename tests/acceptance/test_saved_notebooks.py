@@ -10,11 +10,20 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
-from browser import ask_server, bring_into_view, log_in, new_context, open_lab, run_cell, save_notebook, shot
-from live_hub import LiveHub
-from mlp.display import JOB_VIEW
-from notebook_files import notebook
-from waiting import wait_for
+from mlp.display.job_monitor import JOB_VIEW
+from support.files.notebook_files import notebook
+from support.front.browser import (
+    ask_server,
+    bring_into_view,
+    log_in,
+    new_context,
+    open_lab,
+    run_cell,
+    save_notebook,
+    shot,
+)
+from support.hubs.live_hub import LiveHub
+from support.waiting import wait_for
 
 PROGRAM = """import pathlib, time, mlp
 step = 0

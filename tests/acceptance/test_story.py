@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
-from browser import (
+from support.front.browser import (
     log_in,
     look_at,
     new_context,
@@ -22,8 +22,8 @@ from browser import (
     sign_up,
     wait_idle,
 )
-from live_hub import PASSWORD, LiveHub, set_epochs
-from waiting import wait_for
+from support.hubs.live_hub import PASSWORD, LiveHub, set_epochs
+from support.waiting import wait_for
 
 MPI, TF = "01-digits-mpi.ipynb", "02-digits-tensorflow.ipynb"
 EPOCHS_TF = 6

@@ -7,9 +7,17 @@ import json
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browser import bring_into_view, log_in, new_context, open_lab, run_cell, save_notebook, shot
-from live_hub import LiveHub
-from waiting import wait_for
+from support.front.browser import (
+    bring_into_view,
+    log_in,
+    new_context,
+    open_lab,
+    run_cell,
+    save_notebook,
+    shot,
+)
+from support.hubs.live_hub import LiveHub
+from support.waiting import wait_for
 
 SAMPLE = "04-digits-sweep.ipynb"
 TRIALS = 6

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bench_common import Context, Figure
-from gateway_rig import PREFIX, GatewayRig
+from support.proxy.gateway_rig import PREFIX, GatewayRig
 
 NAME = "apps"
 ABOUT = (

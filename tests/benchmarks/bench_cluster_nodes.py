@@ -116,7 +116,7 @@ async def _measure(kubeconfig: Path) -> dict[str, Any]:
 async def _watching(kubeconfig: Path) -> AsyncIterator[tuple[Any, Any, Any]]:
     from mlp_hub.executors.kubernetes.installation import Installation
     from mlp_hub.executors.kubernetes.nodes.cluster_nodes import ClusterNodes
-    from mlp_hub.executors.mounted.directories import Directories
+    from mlp_hub.executors.shared_volume.directories import Directories
     from mlp_hub.kubernetes.client import KubernetesClient
 
     root = Path("/mlp")
@@ -150,7 +150,7 @@ async def _changes(nodes: Any, writer: Any) -> dict[str, Any]:
     holders, seen = Holders((), {}, {}, {}, None), SeenNodes()
     # for the core all are ready: who plays so many may be late with that
     open_nodes = {n.name: replace(n, conditions=()) for n in nodes.nodes()}
-    kept, anew_s = _core(seen.of(open_nodes.values(), holders))
+    kept, anew_s = _core(seen.seen_nodes(open_nodes.values(), holders))
     out: dict[str, Any] = {"seen_s": [], "hear_s": [], "cycle_s": [], "anew_s": anew_s}
     rng, now = random.Random(1), 100.0
 
@@ -169,7 +169,7 @@ async def _changes(nodes: Any, writer: Any) -> dict[str, Any]:
             conditions = (Condition(ConditionKind.CORDONED),) if cordoned else ()
             open_nodes[name] = replace(open_nodes[name], conditions=conditions)
             began, now = time.perf_counter(), now + 1
-            kept.nodes_are(seen.of(open_nodes.values(), holders))
+            kept.nodes_are(seen.seen_nodes(open_nodes.values(), holders))
             out["hear_s"].append(time.perf_counter() - began)
             began = time.perf_counter()
             kept.plan(now)

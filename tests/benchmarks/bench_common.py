@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from live_hub import BIN, LiveHub
-from ports import free_port
+from support.hubs.live_hub import BIN, LiveHub
+from support.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 _BARE = """

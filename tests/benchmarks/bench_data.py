@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from api_rig import ApiRig
 from bench_common import Context, Figure, median_of
-from dav_rig import _PROGRAM
 from mlp_hub.proxy import unix_url
-from ports import free_port
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S, wait_for
+from support.ports import free_port
+from support.proxy.running_proxy import RunningProxy
+from support.rigs.api_rig import ApiRig
+from support.rigs.dav_rig import _PROGRAM
+from support.waiting import PATIENCE_S, wait_for
 
 NAME = "data"
 MIB = 2**20

@@ -22,13 +22,13 @@ from mlp_hub.domain.tenants.tenant import Member
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.providers import identities, refresh
 from mlp_hub.hub_integration.providers.people import HubPeople
-from mlp_hub.hub_integration.providers.refresh import ProviderSweep, Refresher
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import ProviderIdentity
+from mlp_hub.hub_integration.providers.refresh import ProviderPass, Refresher
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node
 from proc import pss_of_tree
+from support.rigs.platform_rig import Rig, node
 
 NAME = "groups"
 ABOUT = (
@@ -101,21 +101,21 @@ class _World:
         self.told = 0
         self.token = 0
 
-    async def refreshed(self, auth_state: Any) -> tuple[Standing, dict[str, Any]]:
+    async def refreshed(self, auth_state: Any) -> tuple[ProviderIdentity, dict[str, Any]]:
         name = auth_state["name"]
         kept = {**auth_state, "token": self.token}
-        return Standing("i", name, name, "", False, self.theirs[name], admin=False), kept
+        return ProviderIdentity("i", name, name, "", False, self.theirs[name], admin=False), kept
 
     async def unreachable(self) -> None:
         return None
 
-    async def standing(self, user: str, **told: object) -> None:
+    async def report_identity(self, user: str, **told: object) -> None:
         self.told += 1
 
     async def working(self) -> list[str]:
         return []
 
-    async def provider_standing(self, *, away: bool) -> None:
+    async def report_provider(self, *, away: bool) -> None:
         assert not away
 
 
@@ -140,7 +140,7 @@ async def _sweep(directory: Path, policy: GroupPolicy, theirs: dict[str, tuple[s
     db.commit()
     now = [1000.0]
     refresher = Refresher(world, people, world, policy, lambda: now[0], every_s=30.0)
-    sweep = ProviderSweep(refresher, people, world, every_s=30.0)
+    sweep = ProviderPass(refresher, people, world, every_s=30.0)
     refresher.looked.update(dict.fromkeys(list(theirs)[SOME:], 1e12))  # type: ignore[attr-defined]  # those are not due
     rate = refresh.RATE
     refresh.RATE = SOME / 15  # so many in one turn
@@ -191,7 +191,7 @@ async def _sweep(directory: Path, policy: GroupPolicy, theirs: dict[str, tuple[s
     ]
 
 
-async def _processor(sweep: ProviderSweep, now: float) -> tuple[float, int]:
+async def _processor(sweep: ProviderPass, now: float) -> tuple[float, int]:
     before = time.process_time()
     asked = await sweep.turn(now)
     return time.process_time() - before, asked

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from bench_common import Context, Figure, median_of, quantile
 from slurm import Slurm
-from waiting import wait_for
+from support.waiting import wait_for
 
 NAME = "jobs"
 ABOUT = (

@@ -13,14 +13,14 @@ from typing import Any
 from bench_common import Context, Figure, median_of, quantile
 from bench_kube_gangs import VOLCANO, ClusterService, prepare
 from bench_kueue import Connection
-from kube import Kube
-from kube_between import KubeBetween
 from kube_fill import empty, fill
 from kube_hub import kubeconfig, load, new_name
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, PODS, labels_of
-from pod_stack import leave
-from waiting import until
+from support.cluster.kube import Kube
+from support.cluster.kube_between import KubeBetween
+from support.cluster.pod_stack import leave
+from support.waiting import until
 
 NAME = "kube_faults"
 JOBS = int(os.environ.get("BENCH_JOBS", "200"))

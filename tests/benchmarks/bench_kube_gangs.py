@@ -13,16 +13,16 @@ from typing import Any
 
 from bench_common import Context, Figure, median_of, quantile
 from bench_kueue import Connection, Load, Service
-from kube import Kube
-from kube_between import KubeBetween
 from kube_fill import empty, fill
 from kube_hub import environment, kubeconfig, load, new_name, seconds_of
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, Object, name_of, namespace_of
 from mlp_hub.settings import Settings
-from pod_stack import leave
 from proc import pss_of_tree
-from waiting import PATIENCE_S, until
+from support.cluster.kube import Kube
+from support.cluster.kube_between import KubeBetween
+from support.cluster.pod_stack import leave
+from support.waiting import PATIENCE_S, until
 
 NAME = "kube_gangs"
 STEPS = tuple(

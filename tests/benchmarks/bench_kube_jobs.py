@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench_common import Context, Figure, median_of, quantile
-from kube import Kube
-from kube_between import KubeBetween
 from kube_hub import IMAGE, RUNS, hub_in_cluster, kubeconfig, load, new_name
-from live_hub import LiveHub
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import (
     JOBS,
@@ -29,7 +26,10 @@ from mlp_hub.kubernetes.kinds import (
     name_of,
     namespace_of,
 )
-from waiting import until
+from support.cluster.kube import Kube
+from support.cluster.kube_between import KubeBetween
+from support.hubs.live_hub import LiveHub
+from support.waiting import until
 
 NAME = "kube_jobs"
 ABOUT = (

@@ -13,12 +13,12 @@ from pathlib import Path
 import httpx
 
 from bench_common import Context, Figure, anchor_proxy, median_of, quantile
-from kube import Kube
 from kube_hub import IMAGE, RUNS, hub_in_cluster, kubeconfig, load, new_name
-from live_hub import BIN, free_port
 from mlp_hub.in_cluster import address_of
 from mlp_hub.settings import Settings
-from waiting import wait_for
+from support.cluster.kube import Kube
+from support.hubs.live_hub import BIN, free_port
+from support.waiting import wait_for
 
 NAME = "kube_spawn"
 ABOUT = (

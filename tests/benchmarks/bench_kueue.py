@@ -18,11 +18,11 @@ from typing import Any, Self
 from tornado.httpserver import HTTPServer
 
 from bench_common import Context, Figure
-from fake_hub import SERVICE_TOKEN, FakeHub
 from mlp_hub.api.edge.listeners import bind_socket
 from mlp_hub.cli.state import state_dir
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
+from support.hubs.fake_hub import SERVICE_TOKEN, FakeHub
 
 NAME = "kueue"
 ABOUT = (

@@ -17,11 +17,11 @@ import httpx
 import psutil
 
 from bench_common import Context, Figure, Stopwatch, bare_hub, median_of, quantile
-from company_login import enter_at_keycloak, led_to, sent_to_provider, step
-from hub_stack import Browser
-from keycloak import PASSWORD, Realm, own_keycloak
-from live_hub import LiveHub
-from waiting import wait_for
+from support.hubs.hub_stack import Browser
+from support.hubs.live_hub import LiveHub
+from support.login.company_login import enter_at_keycloak, led_to, sent_to_provider, step
+from support.login.keycloak import PASSWORD, Realm, own_keycloak
+from support.waiting import wait_for
 
 NAME = "login"
 ABOUT = (

@@ -8,7 +8,7 @@ import httpx
 
 from bench_common import Context, Figure, bare_hub
 from proc import pss_of_tree
-from waiting import wait_for
+from support.waiting import wait_for
 
 NAME = "memory"
 ABOUT = "sum of PSS of supervisor, proxy, hub and service after 20 s at rest, beside a JupyterHub with NativeAuthenticator and the same proxy alone"

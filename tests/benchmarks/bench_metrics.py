@@ -7,7 +7,7 @@ import os
 from playwright.sync_api import Page
 
 from bench_common import POINTS, Context, Figure, post_points, quantile
-from notebook_files import notebook
+from support.files.notebook_files import notebook
 
 NAME = "metrics"
 ABOUT = (
@@ -35,8 +35,8 @@ window.addEventListener('mlp-drawn', (e) => { drawn = e.detail.seq; frame.port2.
 
 
 def run(context: Context) -> list[Figure]:
-    from browser import chromium, log_in, new_context
-    from live_hub import PASSWORD
+    from support.front.browser import chromium, log_in, new_context
+    from support.hubs.live_hub import PASSWORD
 
     with chromium() as browser:
         page = new_context(browser).new_page()
@@ -74,7 +74,7 @@ def _drawn(name: str, delays: list[float]) -> Figure:
 
 def _in_cell(context: Context, page: Page) -> list[float]:
     """Return the delays of all points of a job that is submitted and watched in a notebook."""
-    from browser import open_lab, run_cell, wait_idle
+    from support.front.browser import open_lab, run_cell, wait_idle
 
     hub = context.hub
     open_lab(page, hub, "bench")

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from bench_common import Context, Figure, Stopwatch, median_of
-from live_hub import BIN
+from support.hubs.live_hub import BIN
 
 NAME = "mpi"
 ABOUT = "mpi4py allreduce on 2 ranks: submit to finished (seen by polling every 10 ms), less the same program under bare mpiexec; medians of 10"

@@ -80,12 +80,12 @@ def gangs() -> Figure:
             at = rng.randrange(len(held))
             held[at], held[-1] = held[-1], held[at]
             gone = held.pop()
-            index.give(*gone)
+            index.release_ranks(*gone)
             gpus -= gone[0].gpu * len(gone[1])
         seats = index.place(demand, n)
         if seats is None:
             continue
-        held.append((demand, seats, index.take(demand, seats)))
+        held.append((demand, seats, index.reserve_ranks(demand, seats)))
         gpus += demand.gpu * n
         if began:
             placed += 1
@@ -132,16 +132,16 @@ def decision() -> Figure:
         changed = rng.choice(demands)
         there = index.place(changed, 1)
         assert there is not None
-        held = index.take(changed, there)
+        held = index.reserve_ranks(changed, there)
         watch, cpu = Stopwatch(), time.process_time()
         demand = rng.choice(demands)
         seats = index.place(demand, 1)
         assert seats is not None
-        index.give(demand, seats, index.take(demand, seats))
+        index.release_ranks(demand, seats, index.reserve_ranks(demand, seats))
         after.append(watch.seconds)
         busy.append(time.process_time() - cpu)
         if rng.random() < 0.5:
-            index.give(changed, there, held)
+            index.release_ranks(changed, there, held)
     return Figure(
         "place, take, give after one change, p99",
         quantile(after, 0.99) * 1000,
@@ -245,6 +245,6 @@ def allocated(job: tuple[str, str, str, int]) -> float:
     for demand in order:
         seats = index.place(demand, 1)
         if seats is not None:
-            index.take(demand, seats)
+            index.reserve_ranks(demand, seats)
             held += demand.gpu
     return 100 * held / index.total.gpu

@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 
 from bench_common import POINTS, Context, Figure, post_points
-from kafka_broker import KafkaBroker, why_not
-from live_hub import LiveHub
 from mlp_hub.settings import Settings
-from ports import free_port
+from support.hubs.live_hub import LiveHub
+from support.ports import free_port
+from support.stores.kafka_broker import KafkaBroker, why_not
 
 NAME = "points"
 ABOUT = (

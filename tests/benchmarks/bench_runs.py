@@ -10,16 +10,16 @@ import time
 from typing import Any
 from urllib.parse import urlencode
 
-from api_rig import ApiRig
 from bench_common import Context, Figure
-from browser import chromium
-from front_service import FrontService
 from mlp_api.metrics import MetricPoint
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.run import MetricSummary, RunSummary
 from mlp_hub.domain.resources import Resources
 from mlp_hub.store.tx import Tx
-from ports import PAGES, free_port
+from support.front.browser import chromium
+from support.front.service import FrontService
+from support.ports import PAGES, free_port
+from support.rigs.api_rig import ApiRig
 
 NAME = "runs"
 ABOUT = (

@@ -11,8 +11,8 @@ from typing import Any
 
 import mlp
 from bench_common import Context, Figure, Stopwatch
+from support.waiting import wait_for
 from sweep_cost import seconds_of_jobs, seconds_of_trials
-from waiting import wait_for
 
 NAME = "sweep"
 ABOUT = (

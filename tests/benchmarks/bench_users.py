@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from bench_common import Context, Figure, median_of, quantile
-from live_hub import LiveHub
+from support.hubs.live_hub import LiveHub
 
 NAME = "users"
 ABOUT = (

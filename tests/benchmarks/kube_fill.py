@@ -9,10 +9,10 @@ from collections.abc import Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kube import Kube
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS
-from waiting import until
+from support.cluster.kube import Kube
+from support.waiting import until
 
 SPACE = "mlp-bench"
 AT_ONCE = 24

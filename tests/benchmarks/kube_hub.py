@@ -13,11 +13,11 @@ from pathlib import Path
 import psutil
 
 from bench_common import ROOT
-from kube import Kube
-from live_hub import LiveHub, free_port
 from mlp_hub.in_cluster import address_of
 from mlp_hub.settings import Settings
-from pod_stack import leave
+from support.cluster.kube import Kube
+from support.cluster.pod_stack import leave
+from support.hubs.live_hub import LiveHub, free_port
 
 IMAGE = os.environ.get("BENCH_IMAGE", "mlp.local/notebook:dev")
 RUNS = int(os.environ.get("BENCH_RUNS", "10"))

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
 from bench_common import Context, Figure  # noqa: E402 - the path is set up above
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from waiting import wait_for
+from support.waiting import wait_for
 
 CONFIG = """
 ClusterName=bench

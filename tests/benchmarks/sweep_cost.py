@@ -7,8 +7,8 @@ from typing import Any
 import psutil
 
 from bench_common import Context
-from live_hub import LiveHub, tenant_use
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub, tenant_use
+from support.waiting import wait_for
 
 PATIENCE_S = 1200.0
 PROGRAM = """

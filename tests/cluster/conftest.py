@@ -1,4 +1,4 @@
-"""A real cluster (`tests/support/real_cluster.py`), and a namespace of it."""
+"""A real cluster (`tests/support/cluster/real_cluster.py`), and a namespace of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube import Kube, Namespace
-from real_cluster import kube
+from support.cluster.kube import Kube, Namespace
+from support.cluster.real_cluster import kube
 
 __all__ = ["kube"]  # a fixture
 

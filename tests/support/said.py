@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.scheduler.model.types import Verdict
-from mlp_language.message import Eyes, JobRef, Message, refs
+from mlp_language.message import JobRef, Message, Viewer, refs
 
 
 def named(message: Message) -> list[str | None]:
@@ -32,4 +32,4 @@ def job_ref(name: str, user: str = "ann", tenant: str = "red") -> JobRef:
 
 def seen(text: Text, *own: str, knows: Collection[str] = ()) -> str:
     """Return what is read by a member of these tenants, which share with those that it `knows`."""
-    return str(Eyes(frozenset(own), frozenset(knows)).hidden(text.message))
+    return str(Viewer(frozenset(own), frozenset(knows)).hidden(text.message))

@@ -8,8 +8,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from failover_rig import FailoverRig, failover_rig
-from persistent_write import LATE_S
+from support.failover.failover_rig import FailoverRig, failover_rig
+from support.failover.persistent_write import LATE_S
 
 
 def main() -> int:

@@ -20,10 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from live_hub import LiveHub
-from ports import free_port
+from support.hubs.live_hub import LiveHub
+from support.ports import free_port
+from support.waiting import wait_for
 from torture.disk import Disk
-from waiting import wait_for
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 INSIDE = "TORTURE_POWERCUT"

@@ -13,12 +13,12 @@ import httpx
 import psutil
 import sqlalchemy as sa
 
-from live_hub import LiveHub
 from mlp_hub import sandbox
 from mlp_hub.cli.supervisor import processes
 from mlp_hub.settings import Settings
-from ports import free_port
-from postgres import PostgresServer
+from support.hubs.live_hub import LiveHub
+from support.ports import free_port
+from support.stores.postgres import PostgresServer
 from torture.disk import Disk
 from torture.findings import Findings, Violation
 from torture.toll import Toll

@@ -9,7 +9,7 @@ import time
 
 import psutil
 
-from live_hub import BIN
+from support.hubs.live_hub import BIN
 from torture.findings import Violation
 from torture.site import COMPONENTS, Site
 

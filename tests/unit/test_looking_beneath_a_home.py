@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.beneath import DEEPEST, Folder, PathKind, look
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors import rank_commands
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
+from mlp_hub.safe_path import DEEPEST, DirHandle, PathKind, kind_of
 from mlp_hub.service.jobs.validation import entry_in
 
 SEEN_AT = "/home/ann"
 
 
-def workspace_of(home: Path) -> MountedWorkspace:
-    return MountedWorkspace(Directories(home.parent, home.parent), Fence())
+def workspace_of(home: Path) -> SharedVolumeWorkspace:
+    return SharedVolumeWorkspace(Directories(home.parent, home.parent), Fence())
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def home(tmp_path: Path) -> Path:
     ],
 )
 def test_the_kind_of_a_path_is_reported(home: Path, path: str, found: PathKind) -> None:
-    assert look(home, path, SEEN_AT) is found
+    assert kind_of(home, path, SEEN_AT) is found
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_the_kind_of_a_path_is_reported(home: Path, path: str, found: PathKind) 
 )
 def test_links_are_gone_after_inside_only(home: Path, target: str, found: PathKind) -> None:
     (home / "link").symlink_to(target)
-    assert look(home, "link", SEEN_AT) is found
+    assert kind_of(home, "link", SEEN_AT) is found
     (home / "code" / "up").symlink_to("../link")
-    assert look(home, "code/up", SEEN_AT) is found
+    assert kind_of(home, "code/up", SEEN_AT) is found
 
 
 def test_a_top_that_is_a_link_or_missing_has_nothing(home: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(home)
-    assert look(tmp_path / "link", "code", SEEN_AT) is PathKind.MISSING
-    assert look(tmp_path / "none", "code", SEEN_AT) is PathKind.MISSING
+    assert kind_of(tmp_path / "link", "code", SEEN_AT) is PathKind.MISSING
+    assert kind_of(tmp_path / "none", "code", SEEN_AT) is PathKind.MISSING
 
 
 def test_however_deep_it_lies_few_directories_are_held_open(home: Path) -> None:
@@ -95,8 +95,8 @@ def test_however_deep_it_lies_few_directories_are_held_open(home: Path) -> None:
     inner.mkdir(parents=True)
     (home / "chain").symlink_to("/".join(["d"] * (DEEPEST + 50)))
     before = len([*Path("/proc/self/fd").iterdir()])
-    assert look(home, "chain", SEEN_AT) is PathKind.UNKNOWN
-    assert look(home, "/".join(["chain"] * 100), SEEN_AT) is PathKind.UNKNOWN
+    assert kind_of(home, "chain", SEEN_AT) is PathKind.UNKNOWN
+    assert kind_of(home, "/".join(["chain"] * 100), SEEN_AT) is PathKind.UNKNOWN
     assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
@@ -193,7 +193,7 @@ def test_a_home_is_seen_where_ranks_see_it_whatever_its_users_name(tmp_path: Pat
 
 
 def test_a_directory_that_becomes_a_link_while_one_is_in_it_leads_nowhere(home: Path, tmp_path: Path) -> None:
-    with Folder.at(home) as top, top.inside("code") as code:
+    with DirHandle.at(home) as top, top.inside("code") as code:
         (home / "code").rename(home / "old")
         (home / "code").symlink_to(tmp_path / "homes" / "bob")
         with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
@@ -209,7 +209,7 @@ def test_a_directory_that_becomes_a_link_while_one_is_in_it_leads_nowhere(home: 
 def test_links_pipes_and_what_is_there_are_neither_read_nor_written(home: Path, tmp_path: Path) -> None:
     secret = tmp_path / "homes" / "bob" / "thesis.txt"
     (home / "link").symlink_to(secret)
-    with Folder.at(home) as top:
+    with DirHandle.at(home) as top:
         for name in ("link", "pipe", "code"):
             with pytest.raises(OSError, match=r"link|symbolic|not a plain file|Is a directory"):
                 top.read(name)

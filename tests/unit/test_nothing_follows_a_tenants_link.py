@@ -1,4 +1,4 @@
-"""The platform may be root: what tenants can make is reached by `mlp_hub.beneath` alone, which follows no link."""
+"""The platform may be root: what tenants can make is reached by `mlp_hub.safe_path` alone, which follows no link."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import mlp_hub
 import mlp_spawner
-from mlp_hub.beneath import Folder
+from mlp_hub.safe_path import DirHandle
 
 # whose paths are all the platform's own, none of them in a home or a job's directory; each with what they are
 OWN_PATHS = {
@@ -35,8 +35,8 @@ OWN_PATHS = {
     "mlp_hub/store/engine.py": "the database",
     "mlp_hub/store/migrate.py": "the database",
     "mlp_hub/cli": "state directory, logs of components and what the operator names",
-    "mlp_hub/executors/mounted/fence.py": "run directories",
-    "mlp_hub/executors/mounted/lock_holders.py": "/proc",
+    "mlp_hub/executors/shared_volume/fence.py": "run directories",
+    "mlp_hub/executors/shared_volume/lock_holders.py": "/proc",
     "mlp_hub/executors/local/executor.py": "run directories",
     "mlp_hub/executors/local/disk.py": "/proc: what processes have open, which is no path",
     "mlp_hub/executors/local/node.py": "/proc and the disk of the state directory",
@@ -71,8 +71,8 @@ OWN_PATHS = {
     "mlp_hub/sandbox/shim/view.py": "what is bound: directories whose parents are the platform's, opened once",
     "mlp_hub/isolation": "notes, keys, locks and mounts of the state directory, ciphertext, which only gocryptfs reads, and roots that an "
     "administrator names, all above which nobody else may change",
-    "mlp_hub/executors/mounted/workspace.py": "the directories of all homes and of all jobs",
-    "mlp_hub/executors/mounted/sizes.py": "their file systems",
+    "mlp_hub/executors/shared_volume/workspace.py": "the directories of all homes and of all jobs",
+    "mlp_hub/executors/shared_volume/sizes.py": "their file systems",
     "mlp_hub/service/disk/reserve.py": "a file of the state directory",
     "mlp_spawner/server.py": "run directories and logs of servers, and what is installed",
     "mlp_spawner/sandboxed.py": "sockets of servers",
@@ -89,23 +89,23 @@ OF_PATHS = {
     "lchmod", "lstat", "mkdir", "read_bytes", "read_text", "readlink", "rename", "resolve", "rglob", "rmdir",
     "samefile", "stat", "symlink_to", "touch", "unlink", "write_bytes", "write_text", "expanduser",
 }  # fmt: skip
-BY_FOLDER = {"stat", "rename"}  # also names of methods of Folder and of entries of a directory
+BY_FOLDER = {"stat", "rename"}  # also names of methods of DirHandle and of entries of a directory
 ALLOWED_ONCE = {
     (
-        "mlp_hub/executors/mounted/fetch/landing.py",
+        "mlp_hub/executors/shared_volume/fetch/landing.py",
         "open",
     ): "by the descriptor of a directory, and never through a link",
     (
-        "mlp_hub/executors/mounted/fetch/landing.py",
+        "mlp_hub/executors/shared_volume/fetch/landing.py",
         "chown",
     ): "by the descriptor of the platform's own directory, and no link is followed",
     ("mlp_hub/dav/parts.py", "open"): "by the descriptor of the directory, and never through a link",
     (
-        "mlp_hub/executors/mounted/prepare.py",
+        "mlp_hub/executors/shared_volume/prepare.py",
         "makedirs",
     ): "the job's directory, all above which is the platform's",
     (
-        "mlp_hub/executors/mounted/copying.py",
+        "mlp_hub/executors/shared_volume/copying.py",
         "makedirs",
     ): "what is kept for users, which none of their programs can write",
     ("mlp_hub/executors/local/environments.py", "mkdir"): "directories beside the run directories",
@@ -119,9 +119,12 @@ ALLOWED_ONCE = {
     ): "by the descriptor of a directory, and never through a link",
     ("mlp_hub/executors/local/environments.py", "resolve"): "the jobs' environment, which is installed",
     ("mlp_hub/executors/local/prepare.py", "exists"): "the jobs' environment, which is installed",
-    ("mlp_hub/executors/mounted/moving.py", "utime"): "a descriptor",
-    ("mlp_hub/executors/mounted/grades.py", "access"): "a root that an administrator names, and a descriptor",
-    ("mlp_hub/executors/mounted/grades.py", "resolve"): "the platform's own paths",
+    ("mlp_hub/executors/shared_volume/moving.py", "utime"): "a descriptor",
+    (
+        "mlp_hub/executors/shared_volume/isolation_levels.py",
+        "access",
+    ): "a root that an administrator names, and a descriptor",
+    ("mlp_hub/executors/shared_volume/isolation_levels.py", "resolve"): "the platform's own paths",
     ("mlp_hub/sandbox/homes.py", "mkdir"): "the directories of homes and of what is stored",
     ("mlp_hub/settings/cluster_values.py", "expanduser"): "what the operator names",
     ("mlp_hub/in_cluster.py", "read_text"): "the operator's kubeconfig",
@@ -187,16 +190,18 @@ def test_tenants_directories_are_reached_by_descriptor_only() -> None:
                 used.add(trusted)
             elif (name, call) in ALLOWED_ONCE:
                 used.add((name, call))
-            elif name != "mlp_hub/beneath.py":
+            elif name != "mlp_hub/safe_path.py":
                 found.append(f"{name}:{line} {call}")
-    assert found == [], "use mlp_hub.beneath, or say in OWN_PATHS why no tenant can make what is named there"
+    assert found == [], (
+        "use mlp_hub.safe_path, or say in OWN_PATHS why no tenant can make what is named there"
+    )
     unused = {*OWN_PATHS, *ALLOWED_ONCE} - used
     assert unused == set(), "nothing of this is there any more"
 
 
 def test_an_entry_of_a_folder_is_named_by_one_name(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    with Folder.at(tmp_path) as folder:
+    with DirHandle.at(tmp_path) as folder:
         for name in ("", ".", "..", "in/..", "/etc", "../etc"):
             for act in (folder.inside, folder.read, folder.stat, folder.remove, folder.remove_folder):
                 with pytest.raises(ValueError, match="no name of an entry"):

@@ -10,9 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
-from mlp.options import Option
-from mlp.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, examples, options_of, shown_default
-from mlp.words import capital
+from mlp.grammar.job_options import Option
+from mlp.grammar.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, examples, options_of, shown_default
+from mlp.rendering.words import capital
 from mlp_hub.api.auth import scopes
 from mlp_hub.api.edge.limits import RATES
 from mlp_hub.domain.errors import Reason

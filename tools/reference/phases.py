@@ -15,9 +15,9 @@ from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.runtime.environment import ENVIRONMENT_MACHINE, HOLDING_ENVIRONMENTS, EnvironmentPhase
 from mlp_hub.domain.stored.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
 from mlp_hub.domain.stored.model import HOLDING_MODELS, MODEL_MACHINE, ModelPhase
-from mlp_hub.domain.tenants.asking import ASK_MACHINE, AskPhase
 from mlp_hub.domain.tenants.departure import DEPARTURE_MACHINE, DeparturePhase
 from mlp_hub.domain.tenants.relocation import RELOCATION_MACHINE, RelocationPhase
+from mlp_hub.domain.tenants.requests import ASK_MACHINE, AskPhase
 from mlp_hub.domain.workload.ledger import HELD, RELEASE_MACHINE, REQUEST_MACHINE, RequestPhase
 from reference.rest import markdown_table
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from mlp_api.said import schema_of
+from mlp_api.localized import schema_of
 from mlp_hub.api.access import CALLERS
 from mlp_hub.api.edge.call import API_BASES
 from mlp_hub.api.openapi import RELATIONS
@@ -66,7 +66,7 @@ _TITLES = {
     "people": "Many people at once",
     "users": "Users",
     "tokens": "Tokens",
-    "standing": "People of a login's provider",
+    "identity": "People of a login's provider",
     "services": "Accounts of tenants",
     "tenants": "Tenants and quotas",
     "teams": "What teams and people ask for",

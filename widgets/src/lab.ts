@@ -5,7 +5,7 @@
  *
  * Built by hand as what Lab loads: a federated module whose container gives renderer and plugin, and which takes Lumino from Lab.
  */
-import { show, showSweep } from "./cell";
+import { show, showSweep } from "./lab/cell";
 import { shared as sharedModule, type LuminoModule, type Shared } from "./lab/modules";
 import { plugin } from "./lab/plugin";
 

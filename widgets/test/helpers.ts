@@ -1,5 +1,5 @@
 /** Builders for tests. */
-import type { Job, Point, QueueEntry } from "../src/core/wire";
+import type { Job, Point, QueueEntry } from "../src/core/service/wire";
 
 export function job(change: Partial<Job> = {}): Job {
   return {

@@ -10,12 +10,11 @@ import io
 import json
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from mlp.cli.output import DONE, INTERRUPTED, JOB_FAILED, REFUSED, UNREACHABLE, USAGE, show
 from mlp.errors import JobFailed, MLPError, Refused, Unauthorized, Unreachable, UsageError
-from mlp.verbs import COMMAND, VERBS, ParsedLine, find, help_of, parse, usage
+from mlp.grammar.verbs import COMMAND, VERBS, ParsedLine, find, help_of, parse, usage
 
-DONE, JOB_FAILED, USAGE, REFUSED, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 130
 STATUS: tuple[tuple[type[MLPError], int], ...] = (
     (JobFailed, JOB_FAILED),
     (UsageError, USAGE),
@@ -84,23 +83,9 @@ def _fail(error: MLPError, *, as_json: bool) -> int:
     return next(status for kind, status in STATUS if isinstance(error, kind))
 
 
-def show(thing: Any, *, as_json: bool) -> None:
-    """Print what a verb gave."""
-    if as_json:
-        sys.stdout.write(json.dumps(_data(thing), indent=2, default=str) + "\n")
-    elif text := f"{thing!r}":
-        sys.stdout.write(text + "\n")
-
-
-def _data(thing: Any) -> Any:
-    if isinstance(thing, list):
-        return [_data(item) for item in thing]
-    return getattr(thing, "data", thing)
-
-
 def _run(call: ParsedLine) -> int:
-    from mlp import actions, cli, outcomes  # noqa: PLC0415 - help and usage errors need none of it
     from mlp.cli import login, own  # noqa: PLC0415 - likewise
+    from mlp.commands import actions, outcomes  # noqa: PLC0415 - help and usage errors need none of it
 
     mine: dict[str, Callable[[ParsedLine], int]] = {
         "submit": own.submit,
@@ -113,7 +98,7 @@ def _run(call: ParsedLine) -> int:
     name = call.verb.name
     if name in mine:
         return mine[name](call)
-    from mlp.client import Client  # noqa: PLC0415 - likewise
+    from mlp.client.rest import Client  # noqa: PLC0415 - likewise
 
     client = Client.from_env()
     with actions.hinting(client, call):
@@ -125,12 +110,12 @@ def _run(call: ParsedLine) -> int:
             return own.follow(client, call)
         found = actions.SIMPLE[name](client, call)
     login.remind()
-    cli.show(found, as_json=bool(call.given.get("json")))
+    show(found, as_json=bool(call.given.get("json")))
     return REFUSED if isinstance(found, outcomes.Outcomes) and found.failed else DONE
 
 
 def _complete(words: list[str]) -> None:
-    from mlp.completion import Remembering, complete  # noqa: PLC0415 - only for a shell's tab key
+    from mlp.commands.completion import Remembering, complete  # noqa: PLC0415 - only for a shell's tab key
 
     before, current = (words[:-1], words[-1]) if words else ([], "")
     for found in complete(before, current, COMMAND, Remembering(wait=2.0)):

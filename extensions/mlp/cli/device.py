@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from mlp.cli import browser
+from mlp.client.transport import Address
 from mlp.errors import Refused, Unreachable
 from mlp.language import say
-from mlp.transport import Address
 
 Json = dict[str, Any]
 GRANT = "urn:ietf:params:oauth:grant-type:device_code"

@@ -17,14 +17,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from mlp import cli, settings
-from mlp.cli import browser, device
-from mlp.client import Client
+from mlp.cli import browser, device, output
+from mlp.client import settings
+from mlp.client.rest import Client
+from mlp.client.settings import StoredLogin
 from mlp.errors import MLPError, Unauthorized, UsageError
-from mlp.format import span
+from mlp.grammar.verbs import ParsedLine
 from mlp.language import say
-from mlp.settings import StoredLogin
-from mlp.verbs import ParsedLine
+from mlp.rendering.format import span
 
 DAY_S = 24 * 3600
 DAYS = 30
@@ -54,15 +54,15 @@ def login(call: ParsedLine) -> int:
         made = _by_device(url, given) or _by_browser(url, given)
     path = settings.write_login(made)
     if given.get("json"):
-        cli.show({"user": made.user, "url": url, "file": str(path)}, as_json=True)
-        return cli.DONE
+        output.show({"user": made.user, "url": url, "file": str(path)}, as_json=True)
+        return output.DONE
     done = say(
         "Logged in as {user} at {address}; stored in {path}.", user=made.user, address=url, path=str(path)
     )
     sys.stdout.write(f"{done}\n")
     if os.environ.get("MLP_TOKEN"):
         sys.stderr.write(f"{say('MLP_TOKEN is set, and takes precedence over it.')}\n")
-    return cli.DONE
+    return output.DONE
 
 
 def logout(call: ParsedLine) -> int:
@@ -82,10 +82,10 @@ def logout(call: ParsedLine) -> int:
         ended = False  # it was over already
     settings.drop_login(kept.url)
     if call.given.get("json"):
-        cli.show({"user": kept.user, "url": kept.url, "ended": ended}, as_json=True)
+        output.show({"user": kept.user, "url": kept.url, "ended": ended}, as_json=True)
     else:
         sys.stdout.write(f"{say('Logged out at {address}; the token is ended.', address=kept.url)}\n")
-    return cli.DONE
+    return output.DONE
 
 
 def whoami(call: ParsedLine) -> int:
@@ -104,14 +104,14 @@ def whoami(call: ParsedLine) -> int:
             "expires": found.expires or None,
             "others": others,
         }
-        cli.show(data, as_json=True)
-        return cli.DONE
+        output.show(data, as_json=True)
+        return output.DONE
     lines = [say("{user} at {address}", user=user, address=found.url), say("by {token}", token=source)]
     if found.expires:
         lines.append(say("valid for another {span}", span=span(found.expires - time.time())))
     lines += [say("logged in too: {address}", address=one) for one in others]
     sys.stdout.write("\n".join(lines) + "\n")
-    return cli.DONE
+    return output.DONE
 
 
 def remind() -> None:

@@ -6,16 +6,22 @@ import getpass
 import sys
 from typing import Any
 
-from mlp import cli, display, program, sweepdisplay, sweeping, words
-from mlp.client import Client
-from mlp.completion import SCRIPTS
-from mlp.dryrun import dry_run
+from mlp.cli import output
+from mlp.client.rest import Client
+from mlp.commands.completion import SCRIPTS
+from mlp.display import job_monitor, sweep_monitor
+from mlp.display.log_tail import follow_lines
 from mlp.errors import UsageError
-from mlp.handle import Job, send
+from mlp.grammar.job_options import seconds_meant
+from mlp.grammar.sweep_options import starts
+from mlp.grammar.verbs import ParsedLine, script_after_hyphens
+from mlp.handles import sweeping
+from mlp.handles.dry_run import dry_run
+from mlp.handles.job import Job
+from mlp.handles.sending import send
 from mlp.language import say
-from mlp.logtail import follow_lines
-from mlp.sweepoptions import starts
-from mlp.verbs import ParsedLine, script_after_hyphens
+from mlp.rendering import words
+from mlp.submitting import program
 
 ACCESS_KEY, SECRET_KEY = "access_key_id", "secret_access_key"
 
@@ -36,13 +42,13 @@ def sweep(call: ParsedLine) -> int:
     if not starts(given):
         client = Client.from_env()
         if not call.names:
-            cli.show(sweeping.listed(client.sweeps()), as_json=bool(given.get("json")))
-            return cli.DONE
+            output.show(sweeping.listed(client.sweeps()), as_json=bool(given.get("json")))
+            return output.DONE
         found = sweeping.Sweep(client, client.sweep(call.names[0]))
         if given.get("wait"):
             return _sweep_to_the_end(found, as_json=bool(given.get("json")))
-        cli.show(found, as_json=bool(given.get("json")))
-        return cli.DONE
+        output.show(found, as_json=bool(given.get("json")))
+        return output.DONE
     return _begin(sweeping.completed(_body(call), given), call)
 
 
@@ -50,12 +56,12 @@ def _begin(body: dict[str, Any], call: ParsedLine) -> int:
     given, as_json = call.given, bool(call.given.get("json"))
     found = sweeping.begin(Client.from_env(), body, {**given, "wait": False})
     if not isinstance(found, sweeping.Sweep):
-        cli.show(found, as_json=as_json)
-        return cli.DONE
+        output.show(found, as_json=as_json)
+        return output.DONE
     if given.get("wait"):
         return _sweep_to_the_end(found, as_json=as_json)
     if as_json:
-        cli.show(found, as_json=True)
+        output.show(found, as_json=True)
     else:
         line = say(
             "{name} was started. Follow it: {command}",
@@ -63,16 +69,16 @@ def _begin(body: dict[str, Any], call: ParsedLine) -> int:
             command=f"mlp watch {found.reference}",
         )
         sys.stdout.write(f"{found.reference if given.get('detach') else line}\n")
-    return cli.DONE
+    return output.DONE
 
 
 def _sweep_to_the_end(found: sweeping.Sweep, *, as_json: bool) -> int:
     if as_json:
         found.wait()
-        cli.show(found, as_json=True)
+        output.show(found, as_json=True)
     else:
-        sweepdisplay.watch_text(found)
-    return cli.DONE if found.state == "finished" else cli.JOB_FAILED
+        sweep_monitor.watch_text(found)
+    return output.DONE if found.state == "finished" else output.JOB_FAILED
 
 
 def submit(call: ParsedLine) -> int:
@@ -86,21 +92,21 @@ def submit(call: ParsedLine) -> int:
         return _begin(sweeping.as_array(body, given), call)
     client = Client.from_env()
     if given.get("dry_run"):
-        cli.show(dry_run(client, body, named="name" in given), as_json=as_json)
-        return cli.DONE
+        output.show(dry_run(client, body, named="name" in given), as_json=as_json)
+        return output.DONE
     job = send(client, body, named="name" in given)
-    for note in filter(None, (words.seconds_meant(given), job.note)):
+    for note in filter(None, (seconds_meant(given), job.note)):
         sys.stderr.write(f"{note}\n")
     if given.get("wait"):
         return _to_the_end(job, as_json=as_json)
     if as_json:
-        cli.show(job, as_json=True)
+        output.show(job, as_json=True)
     else:
         of = words.reference(job.data)
         how = say(", ").join(filter(None, [repr(job), words.time_limit(job.data)]))
         line = say("{job}. Follow it: {command}", job=how, command=f"mlp watch {of}")
         sys.stdout.write(f"{of if given.get('detach') else line}\n")
-    return cli.DONE
+    return output.DONE
 
 
 def watch(client: Client, call: ParsedLine) -> int:
@@ -130,23 +136,23 @@ def set_secret(client: Client, call: ParsedLine) -> int:
             )
     client.set_secret(name, given, call.given.get("tenant"))
     sys.stdout.write(say("The secret {name} is set. It is never shown again.", name=name) + "\n")
-    return cli.DONE
+    return output.DONE
 
 
 def _to_the_end(job: Job, *, as_json: bool) -> int:
     if as_json:
         job.wait()
-        cli.show(job, as_json=True)
+        output.show(job, as_json=True)
     else:
-        display.watch_text(job)
-    return cli.DONE if job.phase == "finished" else cli.JOB_FAILED
+        job_monitor.watch_text(job)
+    return output.DONE if job.phase == "finished" else output.JOB_FAILED
 
 
 def follow(client: Client, call: ParsedLine) -> int:
     """Print a log as it grows; the status is 1 where the job did not finish well."""
     job = Job(client, client.job(call.names[0]))
     follow_lines(job, sys.stdout, rank=call.given.get("rank"), tail=call.given.get("tail"))
-    return cli.DONE if job.phase == "finished" else cli.JOB_FAILED
+    return output.DONE if job.phase == "finished" else output.JOB_FAILED
 
 
 def completion(call: ParsedLine) -> int:
@@ -155,4 +161,4 @@ def completion(call: ParsedLine) -> int:
     if shell not in SCRIPTS:
         raise UsageError(say("{what} is not one of {names}", what=shell, names=", ".join(SCRIPTS)))
     sys.stdout.write(SCRIPTS[shell])
-    return cli.DONE
+    return output.DONE

@@ -16,15 +16,15 @@ import os
 import threading
 from typing import Any
 
-from mlp import tables
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp.data.crew import Crew
-from mlp.data.places import DataPlace, name_for
+from mlp.data.places import DataPlace, check_order, name_for
 from mlp.data.progress import Shown, TransferProgress, shown
 from mlp.data.pulling import Pull
 from mlp.data.pushing import Push
 from mlp.data.remote import Remote
 from mlp.data.results import as_copied, as_pulled, as_pushed, as_removed, dataset_table, file_table
+from mlp.rendering import tables
 
 WORKERS = 4
 """Tuning: files that are on their way at a time: more hide the waiting for disks, and are in each other's way."""
@@ -45,6 +45,8 @@ def push(
     Raises `Refused` (quota, name, state), and `TransferFailed` for an incomplete upload: the same call
     again continues it.
     """
+    if to:
+        check_order(path, to)
     place = DataPlace.parse(to) if to else DataPlace(name_for(path), "")
     client = (client or Client.from_env()).patiently()
     with shown(progress) as told:

@@ -60,6 +60,18 @@ def name_for(path: str | os.PathLike[str]) -> str:
     return name
 
 
+def check_order(path: str | os.PathLike[str], to: str) -> None:
+    """Raise `UsageError` where the dataset was named first, and the files second."""
+    if not os.path.lexists(path) and os.path.lexists(to):
+        raise UsageError(
+            say(
+                "{path} does not exist here, but {to} does: files come first, as in: mlp data push {to} {path}",
+                path=os.fspath(path),
+                to=to,
+            )
+        )
+
+
 def may_be_step(name: str) -> bool:
     """Return whether a name is one step of a path, here and there: a server's name must not lead elsewhere."""
     if (

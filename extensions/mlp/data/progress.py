@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from mlp.format import file_size, span
 from mlp.language import say
-from mlp.tables import terminal_width
-from mlp.words import shell
+from mlp.rendering.format import file_size, span
+from mlp.rendering.tables import terminal_width
+from mlp.rendering.words import shell
 
 Shown = bool | Callable[[int, int], object]
 EVERY_S = 0.2

@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlp.client import Client
+from mlp.client.connection import quote
+from mlp.client.fetching import through_no_link
+from mlp.client.rest import Client
 from mlp.data import local
 from mlp.data.crew import Crew
 from mlp.data.local import BLOCK
@@ -17,8 +20,16 @@ from mlp.data.places import DataPlace
 from mlp.data.progress import TransferProgress
 from mlp.data.remote import Cut, DataEntry, Remote, digest_of
 from mlp.errors import Refused, TransferFailed, UsageError
-from mlp.fetching import through_no_link
 from mlp.language import say
+
+SMALL = 2**19
+"""Tuning: bytes of a file that comes together with others in one request: fewer requests, for how much is in memory."""
+MOST_TOGETHER = 200
+"""Tuning: files in one request."""
+TOGETHER = 2 * 2**20
+"""Given: bytes of the files in one request; the platform sends no more."""
+QUERY = 6000
+"""Tuning: letters of a request for many files: proxies take 8 KiB of an address."""
 
 
 @dataclass
@@ -56,7 +67,7 @@ class Pull:
             wanted = self._look()
             self._found.size = sum(one.entry.size for one in wanted)
             self._told.expect(self._found.size, len(wanted))
-            self._crew.each(self._one, wanted, self._remote)
+            self._crew.each(self._some, _together(wanted), self._remote)
         finally:
             self._remote.close()
         self._found.came.sort()
@@ -98,18 +109,32 @@ class Pull:
         except OSError as error:
             raise _unwritable(path, error) from error
 
-    def _one(self, one: _Wanted) -> None:
-        if self._is_there(one):
-            with self._lock:
-                self._found.there += 1
-            self._told.add(one.entry.size)
-        else:
-            verified = _FileDownload(self._remote, one, self._told).run()
+    def _some(self, wanted: list[_Wanted]) -> None:
+        """Fetch files of one directory in one request; what did not come so is fetched alone."""
+        missing = {one.entry.name: one for one in wanted if not self._is_kept(one)}
+        came: dict[str, bytes] = {}
+        if len(missing) > 1:
+            directory = wanted[0].path.rpartition("/")[0]
+            came = self._remote.patiently(lambda: self._remote.get_many(directory, missing))
+        for name, one in missing.items():
+            self._remote.go_on()
+            download, content = _FileDownload(self._remote, one, self._told), came.get(name)
+            verified = (content is not None and download.keep(content)) or download.run()
             with self._lock:
                 self._found.came.append(one.path)
                 if not verified:
                     self._found.unverified.append(one.path)
+            self._told.add_file()
+
+    def _is_kept(self, one: _Wanted) -> bool:
+        """Whether the same file is already here; it is counted then."""
+        if not self._is_there(one):
+            return False
+        with self._lock:
+            self._found.there += 1
+        self._told.add(one.entry.size)
         self._told.add_file()
+        return True
 
     def _is_there(self, one: _Wanted) -> bool:
         """Return whether the same file is already here; a file with another content is overwritten."""
@@ -165,6 +190,24 @@ class _FileDownload:
             )
         )
 
+    def keep(self, content: bytes) -> bool:
+        """Put the file into place with this content; return False, and do nothing, if the content is not that of its checksum."""
+        if len(content) != self._entry.size or hashlib.sha256(content).digest() != self._entry.digest:
+            return False
+        to = self._wanted.to
+        try:
+            with open(self._part, "a+b", buffering=0, opener=through_no_link) as file:
+                _alone(file, to)
+                file.truncate(0)
+                left = memoryview(content)
+                while left:
+                    left = left[file.write(left) :]
+                self._part.replace(to)
+        except OSError as error:
+            raise _unwritable(to, error) from error
+        self._count(len(content))
+        return True
+
     def _take_up(self, file: Any) -> None:
         """Begin with the bytes that are here."""
         size = os.fstat(file.fileno()).st_size
@@ -217,6 +260,25 @@ class _FileDownload:
         self._done = done
         self._told.add(done - self._counted)
         self._counted = done
+
+
+def _together(wanted: Iterable[_Wanted]) -> Iterator[list[_Wanted]]:
+    """Yield files in lists: small ones of one directory together, as many as go in one request, and each other one alone."""
+    some: list[_Wanted] = []
+    size = letters = 0
+    for one in wanted:
+        length = len(quote(one.entry.name)) + len("&contents=")
+        if one.entry.size > SMALL or one.entry.digest is None:
+            yield [one]
+            continue
+        full = len(some) >= MOST_TOGETHER or size + one.entry.size > TOGETHER or letters + length > QUERY
+        if some and (full or some[0].to.parent != one.to.parent):
+            yield some
+            some, size, letters = [], 0, 0
+        some.append(one)
+        size, letters = size + one.entry.size, letters + length
+    if some:
+        yield some
 
 
 def _alone(file: Any, to: Path) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp.data import local
 from mlp.data.crew import Crew
 from mlp.data.local import LocalFile
 from mlp.data.places import DataPlace
-from mlp.data.remote import CUT, Cut, DataEntry, Remote
+from mlp.data.remote import CUT, Cut, DataEntry, Remote, WholeFile
 from mlp.errors import MLPError, Refused, TransferFailed, Unreachable, UsageError
 from mlp.language import say
 
@@ -24,6 +26,12 @@ PART = 64 * 2**20
 """Tuning: bytes of a part of a large file: less to send again after a cut, for more requests."""
 TRIES = 3
 """Tuning: how often a file is sent that is another one each time."""
+SMALL = 2**20
+"""Tuning: bytes of a file that goes together with others in one request: fewer requests, for how much is in memory."""
+MOST_TOGETHER = 200
+"""Tuning: files in one request."""
+TOGETHER = 8 * 2**20
+"""Tuning: bytes of the files in one request."""
 LAST_WORD_S = 3.0
 """Tuning: seconds for which a failed upload is tried to be told."""
 
@@ -64,7 +72,7 @@ class Push:
         found.dataset = self._take_up(files.size)
         try:
             self._prepare(files.directories)
-            self._crew.each(self._one, files.files, self._remote, self._beat)
+            self._crew.each(self._some, _together(files.files), self._remote, self._beat)
             _check(found.changed)
             found.dataset = self._say("ready", 100)
         except BaseException:
@@ -153,6 +161,55 @@ class Push:
         for entry in self._remote.entries(self._place.below(path)):
             self._there[f"{path}/{entry.name}" if path else entry.name] = entry
 
+    def _some(self, files: list[LocalFile]) -> None:
+        """Send files in one request; what cannot go so is sent alone."""
+        if len(files) == 1:
+            return self._one(files[0])
+        sent: dict[LocalFile, WholeFile] = {}
+        for file in files:
+            self._remote.go_on()
+            whole = self._whole(file)
+            if whole is None:
+                self._one(file)
+            elif self._is_there(file.path, len(whole.content), whole.digest):
+                self._told.add_file()
+            else:
+                sent[file] = whole
+        together = bool(sent) and self._remote.patiently(lambda: self._remote.put_many(list(sent.values())))
+        for file, whole in sent.items():
+            if not together:
+                self._one(file)
+                continue
+            self._told.add(len(whole.content))
+            self._told.add_file()
+            with self._lock:
+                self._found.sent.append(file.path)
+        return None
+
+    def _whole(self, file: LocalFile) -> WholeFile | None:
+        """Read a small file; None for one that is written to meanwhile, is large by now, or is no plain file any more."""
+        try:
+            with open(file.here, "rb", buffering=0) as source:  # noqa: PTH123 - a link of today is followed
+                before = local.plain(source)
+                if before is None or before.st_size > SMALL:
+                    return None
+                content = source.read(SMALL + 1) or b""
+                if len(content) != before.st_size or not local.same(before, os.fstat(source.fileno())):
+                    return None
+        except OSError as error:
+            raise local.unreadable(file.here, error) from error
+        return WholeFile(self._place.below(file.path), content, hashlib.sha256(content).digest())
+
+    def _is_there(self, path: str, size: int, digest: bytes) -> bool:
+        """Whether the platform has the same file already; it is counted then."""
+        there = self._there.get(path)
+        if there is None or there.directory or (there.size, there.digest) != (size, digest):
+            return False
+        with self._lock:
+            self._found.there += 1
+        self._told.add(size)
+        return True
+
     def _one(self, file: LocalFile) -> None:
         """Send a file, unless the same is there. One that is written to meanwhile is sent again, and then given up."""
         try:
@@ -185,11 +242,8 @@ class Push:
     def _once(self, file: LocalFile, source: Any, before: os.stat_result) -> bool:
         """Have the platform hold what the file is now; return whether it does."""
         digest = local.checksum(source, self._remote.go_on)
-        size, there = before.st_size, self._there.get(file.path)
-        if there is not None and (there.size, there.digest) == (size, digest) and not there.directory:
-            with self._lock:
-                self._found.there += 1
-            self._told.add(size)
+        size = before.st_size
+        if self._is_there(file.path, size, digest):
             return True
         send = self._sent if size <= PART else self._sent_in_parts
         if not send(file.path, source, size, digest):
@@ -254,6 +308,23 @@ class Push:
             return whole
 
         return self._remote.patiently(send, lambda: most)
+
+
+def _together(files: Iterable[LocalFile]) -> Iterator[list[LocalFile]]:
+    """Yield files in lists: small ones together, as many as go in one request, and each other one alone."""
+    some: list[LocalFile] = []
+    size = 0
+    for file in files:
+        if file.size > SMALL:
+            yield [file]
+            continue
+        if some and (len(some) >= MOST_TOGETHER or size + file.size > TOGETHER):
+            yield some
+            some, size = [], 0
+        some.append(file)
+        size += file.size
+    if some:
+        yield some
 
 
 def _check(changed: list[str]) -> None:

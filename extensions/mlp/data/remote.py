@@ -10,15 +10,17 @@ import base64
 import contextlib
 import http.client
 import random
+import re
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
+from urllib.parse import unquote
 
-from mlp.client import Client
-from mlp.connection import RETRIED, TRANSFER_S, Answer, quote
+from mlp.client.connection import RETRIED, TRANSFER_S, Answer, quote
+from mlp.client.rest import Client
 from mlp.data.local import BLOCK, read_into
 from mlp.data.places import may_be_step
 from mlp.errors import Refused, TransferFailed, TransferStopped, Unreachable
@@ -29,6 +31,11 @@ PAGE_MAX = 64 * 2**20
 """Safety: bytes of a page of a directory: bounds memory."""
 ANSWER_MAX = 2**20
 """Safety: bytes of any answer that is not a file: bounds memory."""
+PACKED = "application/vnd.mlp-hub.files"
+"""Contract: content type of many files in one request."""
+PACKS_UNKNOWN = frozenset({404, 405, 413, 415, 501})
+"""Given: statuses by which a server says that it does not take many files in one request."""
+_PACKED_LINE = re.compile(rb"(\d{1,9}) [0-9a-f]{64} ([!-~]{1,4096})\n")
 SLOWEST = 8 * 2**20
 """Tuning: bytes that a disk stores in a second at least: for how long the answer to a file is waited for."""
 CUT = (ConnectionError, TimeoutError, http.client.HTTPException, ssl.SSLError)
@@ -44,6 +51,15 @@ class Cut(Exception):  # noqa: N818 - what happened
 
 class StaleConnection(Cut):
     """A connection that was kept, and that the other end had closed meanwhile: a fresh one is tried at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFile:
+    """A small file as it was read: its path in the dataset, its content, and that one's SHA-256."""
+
+    path: str
+    content: bytes
+    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +83,7 @@ class Remote:
         self._plain = f"/{client.user}/{name}"
         self._stop = stop or threading.Event()
         self._local = threading.local()
+        self._takes_many = True
         self._open: set[http.client.HTTPConnection] = set()
         self._lock = threading.Lock()
 
@@ -162,6 +179,43 @@ class Remote:
             return False
         self._checked(answer)
         return True
+
+    def put_many(self, files: Sequence[WholeFile]) -> bool:
+        """Send small files in one request; False if they have to be sent one by one, which says what is wrong with which."""
+        if not self._takes_many:
+            return False
+        body = b"".join(
+            b"%d %s %s\n%s" % (len(f.content), f.digest.hex().encode(), quote(f.path).encode(), f.content)
+            for f in files
+        )
+        headers = {"Content-Length": str(len(body)), "Content-Type": PACKED}
+        with self._connected() as connection:
+            self._begin(connection, "POST", "", headers)
+            try:
+                connection.send(body)
+            except (BrokenPipeError, ConnectionResetError):
+                answer = _answer(connection)
+            else:
+                answer = self._late_answer(connection, len(body))
+        if answer.status in RETRIED:
+            raise self._busy(answer)
+        self._takes_many = answer.status not in PACKS_UNKNOWN
+        return answer.status == 200
+
+    def get_many(self, directory: str, names: Collection[str]) -> dict[str, bytes]:
+        """Return the contents of small files of a directory by their names, of those that the platform sends together."""
+        if not self._takes_many:
+            return {}
+        query = "&".join(f"contents={quote(name)}" for name in names)
+        with self._connected() as connection:
+            self._begin(connection, "GET", directory, {}, f"?{query}")
+            answer = _whole(connection.getresponse(), PAGE_MAX)
+        if answer.status in RETRIED:
+            raise self._busy(answer)
+        if answer.status != 200 or answer.headers.get("content-type") != PACKED:
+            self._takes_many = False
+            return {}
+        return _unpacked(answer.body)
 
     def arrived(self, path: str, size: int, digest: bytes) -> int:
         """Return the bytes of a large file that already arrived; its size if it is whole by that."""
@@ -357,6 +411,18 @@ class Remote:
                 **args,
             )
         )
+
+
+def _unpacked(body: bytes) -> dict[str, bytes]:
+    """Take apart the answer to a request for many files; raise `Cut` for one that cannot be read."""
+    found, at = {}, 0
+    while at < len(body):
+        line = _PACKED_LINE.match(body, at)
+        if line is None or line.end() + int(line[1]) > len(body):
+            raise Cut(say("the answer is not a list of files"))
+        at = line.end() + int(line[1])
+        found[unquote(line[2].decode())] = body[line.end() : at]
+    return found
 
 
 def _offset(answer: Answer) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from mlp import words
 from mlp.data.places import DataPlace
-from mlp.format import clock_time, file_size
 from mlp.language import say, says
-from mlp.tables import Sentences, Table
+from mlp.rendering import words
+from mlp.rendering.format import clock_time, file_size
+from mlp.rendering.tables import Sentences, Table
 
 if TYPE_CHECKING:
     from mlp.data.pulling import Pulled

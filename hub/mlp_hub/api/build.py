@@ -62,7 +62,7 @@ def make_service(
     platform.former_members_servers.end = hub.stop_server
     platform.disk.end_server = hub.stop_server
     platform.drains.end_server = hub.stop_server
-    platform.departures.shut_out = hub.deauthorize
+    platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
     platform.on_lost.append(close_all)
     sessions = Sessions(platform.db, clock, cookie)
@@ -97,7 +97,7 @@ def make_service(
         sessions,
         monotonic,
         seen=seen,
-        allow_lookup=lambda address: limiter.take("unknown-token", network_of(address)),
+        allow_lookup=lambda address: limiter.take_token("unknown-token", network_of(address)),
         used=uses.note,
         stands=stands,
     )

@@ -427,5 +427,5 @@ class HubClient:
 
 def _refusal(model: _AccountRefusal) -> Refused:
     known = {str(reason): reason for reason in Reason}
-    told = from_data(model.detail) if model.detail else verbatim(model.msg)
-    return Refused(known.get(model.reason, Reason.INVALID), told)
+    message = from_data(model.detail) if model.detail else verbatim(model.msg)
+    return Refused(known.get(model.reason, Reason.INVALID), message)

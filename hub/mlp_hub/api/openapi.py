@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mlp_api.said import schema_of
+from mlp_api.localized import schema_of
 from mlp_api.types import Fault, Refusal
 from mlp_hub.api.auth.scopes import SCOPES
 from mlp_hub.api.edge.call import API_BASES

@@ -28,6 +28,7 @@ import environments  # type: ignore[import-not-found]  # by its place alone: not
 sys.path.pop(0)
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
+TESTS = ROOT / "tests"
 CONSTRAINTS = ROOT / "constraints.txt"
 OLDEST = (3, 11)
 RUN_EXTRAS = ("hub", "spawner", "notebook", "training", "postgresql", "kubernetes", "s3")
@@ -281,8 +282,8 @@ class Bootstrap:
 
     def keycloak(self) -> str | None:
         """Have the Keycloak of the tests in the cache of this machine's user; the tests that need it try again, and say why not."""
-        script = ROOT / "tests" / "support" / "keycloak.py"
-        call("keycloak", [str(self.python), str(script), "fetch"], self.env, may_fail=True)
+        fetch = [str(self.python), "-m", "support.login.keycloak", "fetch"]
+        call("keycloak", fetch, self.env, TESTS, may_fail=True)
         said = (BUILD / "log" / "keycloak.log").read_text().strip().splitlines() or ["nothing was said"]
         if said[-1] == "there":
             return None
@@ -290,14 +291,14 @@ class Bootstrap:
 
     def kafka(self) -> str | None:
         """Have the Kafka of the tests in the cache of this machine's user; the tests that need it say why it is not there."""
-        script = ROOT / "tests" / "support" / "kafka_broker.py"
-        call("kafka", [str(self.python), str(script), "fetch"], self.env)
+        call("kafka", [str(self.python), "-m", "support.stores.kafka_broker", "fetch"], self.env, TESTS)
         return None if "fetched" not in (BUILD / "log" / "kafka.log").read_text() else "fetched by Maven"
 
     def object_store(self) -> str | None:
         """Install the tests' object store in this user's cache, in a separate environment."""
-        script = ROOT / "tests" / "support" / "object_stores.py"
-        call("object-store", [str(self.python), str(script), "fetch"], self.env)
+        call(
+            "object-store", [str(self.python), "-m", "support.stores.object_stores", "fetch"], self.env, TESTS
+        )
         return None if "fetched" not in (BUILD / "log" / "object-store.log").read_text() else "moto"
 
     # ------------------------------------------------------------------- helpers

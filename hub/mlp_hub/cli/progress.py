@@ -33,13 +33,13 @@ class Progress:
         if self.live:
             sys.stdout.write(f"{head} ...")
             sys.stdout.flush()
-        told: list[str] = []
+        notes: list[str] = []
         try:
-            yield told
+            yield notes
         except BaseException:
             self._end(f"{head} {say('failed')}")
             raise
-        self._end(f"{head} {padded('; '.join(told) or 'ok', 56)} {time.monotonic() - began:5.1f} s")
+        self._end(f"{head} {padded('; '.join(notes) or 'ok', 56)} {time.monotonic() - began:5.1f} s")
 
     def _end(self, line: str) -> None:
         sys.stdout.write(f"\r\x1b[K{line}\n" if self.live else f"{line}\n")

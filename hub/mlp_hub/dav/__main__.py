@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.dav.waiting import FirstClients, until_asked
 from mlp_hub.settings import Settings, SettingsError
 
@@ -29,7 +29,7 @@ def main() -> int:
     )
     try:
         settings = Settings.load(os.environ)
-        service = ServiceDoor(settings.service_socket, settings.secret("data_token"))
+        service = AccessClient(settings.service_socket, settings.secret("data_token"))
         pods, sandboxes = _pods(settings), settings.tenant_data_socket
         tenants: list[Path | tuple[str, int]] = [sandboxes] if pods is None else [sandboxes, pods]
         # pods read what they start with here: where there are any, it is asked for soon

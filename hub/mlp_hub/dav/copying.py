@@ -14,56 +14,16 @@ from typing import BinaryIO
 
 from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 
-from mlp_hub.dav.service import ServiceAnswer, StorageRoom
+from mlp_hub.dav.room import HeldRoom
+from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, TooDeepError, Tree
-from mlp_hub.dav.upload import STEP, Upload, refusal
-from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
+from mlp_hub.dav.upload import Upload
 from mlp_language.message import msg
 
 COPIED = 1 << 20
 """Tuning: bytes that are copied at a time."""
 DEEPEST_COPIED = 100
 """Safety: directories in each other that are copied at once."""
-
-
-class _HeldRoom:
-    """Room that is taken ahead, and given back only at the end.
-
-    A process that dies meanwhile has taken the room, and the service measures it then. The room taken
-    ahead grows with the room taken so far. So many files need few requests, and a few files hold little
-    unused room.
-    """
-
-    def __init__(self, service: StorageRoom, uid: str, language: str) -> None:
-        self._service, self._uid, self._language = service, uid, language
-        self.granted = self.grown = 0
-        self._spare = self._entries = 0
-
-    def entry(self) -> None:
-        """Have room for the name of one more file or directory. Raises `DAVError`."""
-        self._entries += 1
-        if self._entries > FREE_ENTRIES:
-            said = self.take(self._uid, ENTRY, self._language)
-            if said.status != 200:
-                raise refusal(said.status, said.body, said.message)
-
-    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
-        if size > self._spare:
-            ahead = min(self.granted, STEP)
-            said = self._service.take(uid, size + ahead, language)
-            if said.status != 200 and ahead:  # there may be room for this one
-                ahead = 0
-                said = self._service.take(uid, size, language)
-            if said.status != 200:
-                return said
-            self.granted += size + ahead
-            self._spare += size + ahead
-        self._spare -= size
-        return ServiceAnswer(200, None)
-
-    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
-        del uid, granted, gone  # nothing lies there yet
-        self.grown += grown
 
 
 class Copy:
@@ -81,7 +41,7 @@ class Copy:
             self._file(self._service, parts, self._tree, self._to, self._make_way)
             return
         access = self._tree.access
-        held, placed = _HeldRoom(self._service, access.uid, access.language), False
+        held, placed = HeldRoom(self._service, access.uid, access.language), False
         try:
             with self._tree.aside() as aside:
                 self._properties(parts, aside, ())
@@ -92,9 +52,9 @@ class Copy:
                 placed = True
         finally:
             # what the names take is found by looking
-            self._service.give(access.uid, held.granted, held.grown if placed else 0, int(placed))
+            self._service.report_written(access.uid, held.granted, held.grown if placed else 0, int(placed))
 
-    def _all(self, held: _HeldRoom, parts: Parts, aside: Aside, to: Parts) -> None:
+    def _all(self, held: HeldRoom, parts: Parts, aside: Aside, to: Parts) -> None:
         if len(to) > DEEPEST_COPIED:
             raise TooDeepError(f"more than {DEEPEST_COPIED} directories lie in each other")
         below: list[str] = []
@@ -118,7 +78,7 @@ class Copy:
             self._properties(here, aside, there)
             self._all(held, here, aside, there)
 
-    def _copy_file(self, held: _HeldRoom, here: Parts, aside: Aside, there: Parts) -> None:
+    def _copy_file(self, held: HeldRoom, here: Parts, aside: Aside, there: Parts) -> None:
         with contextlib.ExitStack() as opened:
             try:
                 source = opened.enter_context(self._tree.read(here))

@@ -20,11 +20,11 @@ from xml.sax.saxutils import escape
 
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.dav import listing
+from mlp_hub.dav import listing, packs
 from mlp_hub.dav.draining import drain, linger
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, STILL, TREE
-from mlp_hub.dav.service import Access, DataAsker, ServiceAnswer, ServiceDoor
+from mlp_hub.dav.service import Access, AccessClient, DataAsker, ServiceAnswer
 from mlp_hub.dav.slow import SlowBodies
 from mlp_hub.dav.source import SourceClient, SourceTree
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, UploadPlaces, parts_of
@@ -91,13 +91,13 @@ class NotServed(Exception):  # noqa: N818 - what happened
         self.status, self.message, self.reason, self.headers = status, message, reason, headers
 
 
-class Door:
+class AuthorizingApp:
     """WSGI application around wsgidav's. `prefixes` are the paths below which users' datasets are, each without its last `/`."""
 
     def __init__(
         self,
         app: App,
-        service: ServiceDoor,
+        service: AccessClient,
         roots: TenantRoots,
         uploads: UploadPlaces,
         prefixes: Iterable[str],
@@ -108,6 +108,7 @@ class Door:
         """`endpoints`: those at private addresses that the operator named."""
         self._sources = SourceClient(service, endpoints)
         self._parts = PartUploads(service, is_locked)
+        self._packs = packs.Packs(service, is_locked)
         self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self.slow = SlowBodies()
@@ -192,7 +193,7 @@ class Door:
     def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
         """Open the objects that an authorised request needs until it is answered."""
         method, user, name = environ["REQUEST_METHOD"], access.user, access.name
-        if method == "PROPFIND" or listing.is_asked(environ):
+        if method == "PROPFIND" or packs.are_wanted(environ) or listing.is_asked(environ):
             held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
 
         def still_reads() -> bool:
@@ -224,13 +225,21 @@ class Door:
             if found is not None and stat.S_ISDIR(found.st_mode):
                 yield from _refuse_endless(environ, start)
                 return
-        if listing.is_asked(environ):
-            body = listing.page_of(environ, tree, parts)
-            headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
-            _guarded(environ, start)("200 OK", headers)
-            yield body
+        if packs.are_wanted(environ):
+            yield _whole(environ, start, packs.contents(environ, tree, parts), packs.KIND)
             return
-        part = FilePart.of(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
+        if listing.is_asked(environ):
+            yield _whole(environ, start, listing.page_of(environ, tree, parts))
+            return
+        if packs.is_asked(environ):
+            if parts:
+                raise NotServed(
+                    403, msg("many files in one request are sent to the dataset itself"), "Invalid"
+                )
+            count = self._packs.receive(environ, tree, environ[LENGTH])
+            yield _whole(environ, start, json.dumps({"files": count}).encode())
+            return
+        part = FilePart.from_request(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
         if part is not None:
             yield from self._take_part(environ, start, tree, parts, part)
             return
@@ -274,7 +283,7 @@ class Door:
         try:
             with (
                 self._roots.using(access.tenant, write=write) as root,
-                self._uploads.of(root) as uploads,
+                self._uploads.uploads_of(root) as uploads,
                 contextlib.closing(Tree(root, uploads, access, still_there)) as tree,
             ):
                 yield tree
@@ -442,11 +451,18 @@ def _length(environ: Environ) -> int | None:
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         raise NotServed(400, msg("Content-Length is not a number of bytes"))
     length = int(text)
-    if environ["REQUEST_METHOD"] != "PUT" and length > XML_MAX:
+    most = packs.PACK_MAX if packs.is_asked(environ) else XML_MAX
+    if environ["REQUEST_METHOD"] != "PUT" and length > most:
         raise NotServed(
-            413, msg("the body has {length} bytes; at most {most} are possible", length=length, most=XML_MAX)
+            413, msg("the body has {length} bytes; at most {most} are possible", length=length, most=most)
         )
     return length
+
+
+def _whole(environ: Environ, start: Start, body: bytes, kind: str = "application/json") -> bytes:
+    """Begin the answer 200 with a body of this content type; return the body."""
+    _guarded(environ, start)("200 OK", [("Content-Type", kind), ("Content-Length", str(len(body)))])
+    return body
 
 
 def _guarded(environ: Environ, start: Start) -> Start:

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from mlp_hub.dav.resources import LENGTH
-from mlp_hub.executors.mounted.fetch.patience import patience
+from mlp_hub.executors.shared_volume.fetch.patience import patience
 
 DRAINED = 64 << 20
 """Tuning: bytes of a refused body that are still read, so that its sender reads the refusal."""

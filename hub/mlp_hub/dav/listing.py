@@ -15,9 +15,9 @@ from wsgiref.handlers import format_date_time
 
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.beneath import DIGEST_ATTRIBUTE, shown_time
 from mlp_hub.dav.tree import Parts, Tree
 from mlp_hub.dav.upload import digest_of, disk_error
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE, shown_time
 from mlp_language.message import msg
 
 MOST = 10_000

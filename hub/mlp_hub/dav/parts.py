@@ -31,11 +31,11 @@ from typing import Any, BinaryIO
 
 from wsgidav.dav_error import HTTP_BAD_REQUEST, HTTP_CONFLICT, HTTP_LOCKED, HTTP_SERVICE_UNAVAILABLE, DAVError
 
-from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import Parts, Tree
 from mlp_hub.dav.upload import attributes_of, digest_in, disk_error, refusal
-from mlp_hub.executors.mounted.sizes import ENTRY
+from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.safe_path import DirHandle
 from mlp_language.message import msg
 
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")
@@ -59,7 +59,7 @@ class FilePart:
     digest: bytes
 
     @classmethod
-    def of(cls, environ: dict[str, Any], length: int | None) -> FilePart | None:
+    def from_request(cls, environ: dict[str, Any], length: int | None) -> FilePart | None:
         """Read a request; None for one that brings a file as a whole. Raises `DAVError`."""
         said = environ.get("HTTP_CONTENT_RANGE")
         if said is None:
@@ -99,7 +99,7 @@ class _Hashes:
         self._kept: OrderedDict[tuple[int, int], tuple[int, Any]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, file: BinaryIO, size: int) -> Any:
+    def hash_part(self, file: BinaryIO, size: int) -> Any:
         at = os.fstat(file.fileno())
         with self._lock:
             found = self._kept.pop((at.st_dev, at.st_ino), None)
@@ -156,7 +156,7 @@ class PartUploads:
         tree: Tree,
         path: Parts,
         part: FilePart,
-        folder: Folder,
+        folder: DirHandle,
         file: BinaryIO,
     ) -> tuple[int, int]:
         here = os.fstat(file.fileno()).st_size
@@ -173,12 +173,12 @@ class PartUploads:
         uid, size = tree.access.uid, part.end - part.begin
         fresh = 0 if part.begin else ENTRY  # until all is looked at, which is what `gone` asks for
         size += fresh
-        said = self._service.take(uid, size, tree.access.language)
+        said = self._service.request_room(uid, size, tree.access.language)
         if said.status != 200:
             raise refusal(said.status, said.body, said.message)
         here = part.begin
         try:
-            made = self._hashes.take(file, here)
+            made = self._hashes.hash_part(file, here)
             file.seek(here)
             body = environ["wsgi.input"]
             while here < part.end and (data := _read(body, min(BLOCK, part.end - here))):
@@ -187,7 +187,7 @@ class PartUploads:
                 here += len(data)
             self._hashes.keep(file, here, made)
         finally:
-            self._service.give(uid, size, here - part.begin + fresh, int(bool(fresh)))
+            self._service.report_written(uid, size, here - part.begin + fresh, int(bool(fresh)))
         if here < part.end:
             raise DAVError(
                 HTTP_BAD_REQUEST,
@@ -195,11 +195,11 @@ class PartUploads:
             )
         return here
 
-    def _place(self, tree: Tree, path: Parts, part: FilePart, folder: Folder, file: BinaryIO) -> int:
+    def _place(self, tree: Tree, path: Parts, part: FilePart, folder: DirHandle, file: BinaryIO) -> int:
         name = part.name(path)
-        if self._hashes.take(file, part.total).digest() != part.digest:
+        if self._hashes.hash_part(file, part.total).digest() != part.digest:
             folder.remove(name)
-            self._service.give(tree.access.uid, 0, 0, part.total)
+            self._service.report_written(tree.access.uid, 0, 0, part.total)
             raise DAVError(
                 HTTP_BAD_REQUEST,
                 msg(
@@ -210,12 +210,12 @@ class PartUploads:
         attributes_of(tree, path, file.fileno(), part.digest)
         os.fsync(file.fileno())
         was_there = tree.stat(path) is not None
-        old = tree.put(name, path, folder)
+        old = tree.move_into_place(name, path, folder)
         if old:
-            self._service.give(tree.access.uid, 0, 0, old)
+            self._service.report_written(tree.access.uid, 0, 0, old)
         return 204 if was_there else 201
 
-    def _tidy(self, folder: Folder) -> int:
+    def _tidy(self, folder: DirHandle) -> int:
         """Remove what nobody wrote to for long, which is charged until the dataset is looked at the next time; return how many stay."""
         stay = 0
         before = time.time() - KEPT_S
@@ -243,7 +243,7 @@ def _check_more(begun: int) -> None:
         )
 
 
-def _is_here(folder: Folder, name: str) -> bool:
+def _is_here(folder: DirHandle, name: str) -> bool:
     try:
         folder.stat(name)
     except FileNotFoundError:
@@ -252,7 +252,7 @@ def _is_here(folder: Folder, name: str) -> bool:
 
 
 @contextlib.contextmanager
-def _alone(folder: Folder, name: str) -> Iterator[BinaryIO]:
+def _alone(folder: DirHandle, name: str) -> Iterator[BinaryIO]:
     """Open a file that one request at a time writes to."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, flags, 0o600, dir_fd=folder.fd), "r+b", buffering=0) as file:

@@ -11,12 +11,12 @@ from urllib.parse import quote, unquote
 from wsgidav.dav_error import HTTP_FORBIDDEN, HTTP_METHOD_NOT_ALLOWED, DAVError
 from wsgidav.dav_provider import DAVCollection, DAVNonCollection, DAVProvider
 
-from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
-from mlp_hub.beneath import shown_time
 from mlp_hub.dav.copying import Copy
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.dav.tree import Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, digest_in, digest_of, disk_error, entry_room
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE as DIGEST
+from mlp_hub.safe_path import shown_time
 from mlp_language.message import msg
 
 TREE, LENGTH, MADE, LISTED, STILL = "mlp.tree", "mlp.length", "mlp.made", "mlp.listed", "mlp.still"
@@ -43,7 +43,7 @@ def reference(tree: Tree, parts: Parts) -> str:
 class Files(DAVProvider):  # type: ignore[misc]  # wsgidav is untyped
     """Provider of one share: paths are `/{user}/{dataset}/...`, and the request's tree is that dataset's."""
 
-    def __init__(self, service: ServiceDoor) -> None:
+    def __init__(self, service: AccessClient) -> None:
         super().__init__()
         self.service = service
 
@@ -140,7 +140,7 @@ class _Entry:
         except OSError as error:
             raise disk_error(error) from error
         finally:
-            self.provider.service.give(self.tree.access.uid, 0, 0, gone or int(in_place))
+            self.provider.service.report_written(self.tree.access.uid, 0, 0, gone or int(in_place))
         if there is not None:
             there.forget_locks()
         self.forget_locks()
@@ -164,7 +164,7 @@ class _Entry:
             raise disk_error(error) from error
         finally:
             # an entry is gone at least, of which only a look tells what it took
-            self.provider.service.give(self.tree.access.uid, 0, 0, gone or 1)
+            self.provider.service.report_written(self.tree.access.uid, 0, 0, gone or 1)
         self.forget_locks()
 
     def handle_copy(self, dest_path: str, *, depth_infinity: bool) -> bool:

@@ -76,26 +76,26 @@ class Access:
 class StorageRoom(Protocol):
     """Service that is asked for room, and gets reports of its use."""
 
-    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+    def request_room(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
         """Ask for `size` bytes to write."""
         ...
 
-    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
         """Tell what was written."""
         ...
 
 
-class ServiceDoor:
+class AccessClient:
     """Requests and reports to the service; `token` is the platform's own."""
 
     def __init__(self, path: Path, token: str) -> None:
         self._path = str(path)
         self._own = DataAsker(token)
-        self._untold: deque[dict[str, object]] = deque()
+        self._unreported: deque[dict[str, object]] = deque()
         self._news = threading.Event()
         self.refused: bool | None = None
         """Whether the service does not know the platform's own token; None while it said nothing of it."""
-        threading.Thread(target=self._tell, name="tell", daemon=True).start()
+        threading.Thread(target=self._report_writes, name="tell", daemon=True).start()
 
     def may(
         self, asker: DataAsker, user: str, name: str, *, write: bool, language: str = ""
@@ -108,7 +108,7 @@ class ServiceDoor:
         """Delete a dataset."""
         return self.ask("DELETE", _path(user, name), asker, language=language)
 
-    def take(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
+    def request_room(self, uid: str, size: int, language: str = "") -> ServiceAnswer:
         """Ask for `size` bytes to write; retry under the same key without an answer, and finally take it back."""
         once = secrets.token_hex(16)
         until = time.monotonic() + TAKEN_S
@@ -122,7 +122,7 @@ class ServiceDoor:
                 return said
             threading.Event().wait(AGAIN_S)
 
-    def give(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
         """Tell what was written; again and again until it is heard, since what is granted stays charged until then.
 
         `gone`: bytes that were removed as it seems. The service looks for itself: programs of the owner say how long files are.
@@ -139,7 +139,7 @@ class ServiceDoor:
                 self._later(what)
 
     def _later(self, what: dict[str, object]) -> None:
-        self._untold.append({"once": secrets.token_hex(16), **what})
+        self._unreported.append({"once": secrets.token_hex(16), **what})
         self._news.set()
 
     def open_source(self, what: dict[str, object], language: str = "") -> ServiceAnswer:
@@ -182,13 +182,13 @@ class ServiceDoor:
         # refused is heard too: nothing would change by saying it again
         return self.ask("PUT", "/stored:give", self._own, what).status in (200, 403)
 
-    def _tell(self) -> None:
+    def _report_writes(self) -> None:
         while True:
             self._news.wait()
             self._news.clear()  # first: what comes from now on is told in the next turn, or in this one
-            while self._untold:
-                if self._give(self._untold[0]):
-                    self._untold.popleft()
+            while self._unreported:
+                if self._give(self._unreported[0]):
+                    self._unreported.popleft()
                 else:
                     threading.Event().wait(AGAIN_S)
 

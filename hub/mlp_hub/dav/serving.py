@@ -17,11 +17,11 @@ from wsgidav.request_resolver import RequestResolver
 from wsgidav.wsgidav_app import WsgiDAVApp
 
 from mlp_hub.dav.chunks import ChunkedBody
-from mlp_hub.dav.door import Door
+from mlp_hub.dav.door import AuthorizingApp
 from mlp_hub.dav.locks import BoundedLocks
 from mlp_hub.dav.properties import Properties
 from mlp_hub.dav.resources import Files, reference
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.dav.socket_server import SocketServer
 from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
 from mlp_hub.dav.tenant_server import TenantServer
@@ -61,11 +61,11 @@ class _Gateway(wsgi.Gateway_10):
 
 def make_door(
     root: Path,
-    service: ServiceDoor,
+    service: AccessClient,
     base: str = "",
     roots: TenantRoots | None = None,
     endpoints: Sequence[str] = (),
-) -> Door:
+) -> AuthorizingApp:
     """Make the application over a storage tree; `roots` are those of tenants that have their own, `endpoints` as the door has them."""
     root.mkdir(parents=True, exist_ok=True, mode=0o711)
     files = {f"{base}{path}": Files(service) for path in PATHS}
@@ -88,7 +88,7 @@ def make_door(
         manager = next(iter(files.values())).lock_manager
         return bool(manager is not None and manager.get_indirect_url_lock_list(reference(tree, parts)))
 
-    return Door(
+    return AuthorizingApp(
         app,
         service,
         roots or TenantRoots(root),
@@ -99,7 +99,7 @@ def make_door(
     )
 
 
-def run(settings: Settings, service: ServiceDoor, tenants: Sequence[Place], asked: FirstClients) -> None:
+def run(settings: Settings, service: AccessClient, tenants: Sequence[Place], asked: FirstClients) -> None:
     """Serve as the settings say, first who has asked."""
     logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
     door = make_door(settings.data_dir, service, settings.base, roots_of(settings), settings.data_endpoints)
@@ -108,8 +108,8 @@ def run(settings: Settings, service: ServiceDoor, tenants: Sequence[Place], aske
 
 def serve(
     where: Place,
-    door: Door,
-    service: ServiceDoor,
+    door: AuthorizingApp,
+    service: AccessClient,
     *,
     tenants: Sequence[Place] = (),
     asked: FirstClients | None = None,

@@ -100,7 +100,7 @@ class SlowBodies:
             with self._lock:
                 self._all.discard(one)
 
-    def look(self) -> None:
+    def check_bodies(self) -> None:
         """Look once."""
         with self._lock:
             all_ = list(self._all)
@@ -119,7 +119,7 @@ class SlowBodies:
         while True:
             time.sleep(LOOK_S)
             try:
-                self.look()
+                self.check_bodies()
             except Exception:  # the next look may go better
                 log.exception("looking at what comes failed")
 

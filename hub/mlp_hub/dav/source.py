@@ -23,13 +23,13 @@ from xml.etree.ElementTree import XMLPullParser
 from defusedxml.ElementTree import DefusedXMLParser
 from wsgidav.dav_error import HTTP_CONFLICT, DAVError
 
-from mlp_hub.dav.service import Access, ServiceDoor
+from mlp_hub.dav.service import Access, AccessClient
 from mlp_hub.dav.slow import LOWEST, SPARE_S
 from mlp_hub.dav.tree import MOST_NAMES, Parts, Tree
 from mlp_hub.dav.upload import refusal
-from mlp_hub.executors.mounted.fetch.listing import is_path
-from mlp_hub.executors.mounted.fetch.patience import patience
-from mlp_hub.executors.mounted.fetch.words import is_private, not_as_it_should, said_of
+from mlp_hub.executors.shared_volume.fetch.listing import is_path
+from mlp_hub.executors.shared_volume.fetch.patience import patience
+from mlp_hub.executors.shared_volume.fetch.words import is_private, not_as_it_should, said_of
 from mlp_language.message import msg
 
 PAGE_MAX = 4 << 20
@@ -71,7 +71,7 @@ class SourceAnswer:
 class SourceClient:
     """Sends what the service signed, to addresses that may be spoken to alone."""
 
-    def __init__(self, service: ServiceDoor, allowed: Sequence[str]) -> None:
+    def __init__(self, service: AccessClient, allowed: Sequence[str]) -> None:
         self._service, self._allowed = service, tuple(allowed)
         self._pool: Any = None
 
@@ -108,7 +108,7 @@ class SourceClient:
         if self._pool is None:
             import certifi  # noqa: PLC0415 - of mlp-hub[s3], without which the service signs nothing
 
-            from mlp_hub.executors.mounted.fetch import addresses  # noqa: PLC0415
+            from mlp_hub.executors.shared_volume.fetch import addresses  # noqa: PLC0415
 
             self._pool = addresses.client(self._allowed, certifi.where(), most=None)
         return self._pool

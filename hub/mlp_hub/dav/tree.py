@@ -19,8 +19,8 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from mlp_hub.beneath import Folder
 from mlp_hub.dav.service import Access
+from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox import open_arriving, open_shelf
 from mlp_language.message import Message, msg
 
@@ -86,7 +86,7 @@ class Uploads:
     """
 
     def __init__(self, root: Path) -> None:
-        with Folder.at(root) as top:
+        with DirHandle.at(root) as top:
             self.folder = top.inside(".uploads", make=0o700)
         fcntl.flock(self.folder.fd, fcntl.LOCK_EX)
         with self.folder.entries() as entries:
@@ -124,7 +124,7 @@ class UploadPlaces:
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def of(self, root: Path) -> Iterator[Uploads]:
+    def uploads_of(self, root: Path) -> Iterator[Uploads]:
         """Yield that of a tree."""
         if root == self._shared:
             yield self._own
@@ -156,7 +156,7 @@ class Tree:
         self._still_there = still_there
         self._uploads = uploads
         self._root = root
-        self._top: Folder | None = None
+        self._top: DirHandle | None = None
 
     def close(self) -> None:
         """Close it."""
@@ -165,7 +165,7 @@ class Tree:
             self._top = None
 
     @property
-    def top(self) -> Folder:
+    def top(self) -> DirHandle:
         """The dataset's directory, made where it is missing."""
         if self._top is None:
             with open_shelf(self._root, "datasets", self.access.user, self.access.owner) as shelf:
@@ -176,13 +176,13 @@ class Tree:
                     self._check(shelf)
         return self._top
 
-    def _opened(self, shelf: Folder) -> tuple[Folder, bool]:
+    def _opened(self, shelf: DirHandle) -> tuple[DirHandle, bool]:
         try:
             return shelf.inside(self.access.name), False
         except FileNotFoundError:
             return shelf.inside(self.access.name, make=_DIRECTORY), True
 
-    def _check(self, shelf: Folder) -> None:
+    def _check(self, shelf: DirHandle) -> None:
         """Check that the dataset still exists; otherwise remove the directory and raise the error.
 
         Nobody would be charged for the contents of such a directory.
@@ -196,7 +196,7 @@ class Tree:
             raise
 
     @contextlib.contextmanager
-    def folder(self, parts: Sequence[str]) -> Iterator[Folder]:
+    def folder(self, parts: Sequence[str]) -> Iterator[DirHandle]:
         """Open a directory. Raises OSError where something else has its name."""
         if not parts:
             yield self.top
@@ -287,7 +287,7 @@ class Tree:
         self._own(fd)
 
     @contextlib.contextmanager
-    def arriving(self) -> Iterator[Folder]:
+    def arriving(self) -> Iterator[DirHandle]:
         """Open the directory of files that come in parts."""
         with (
             open_shelf(self._root, "datasets", self.access.user, self.access.owner) as shelf,
@@ -296,7 +296,7 @@ class Tree:
         ):
             yield found
 
-    def put(self, temporary: str, parts: Parts, come_from: Folder | None = None) -> int:
+    def move_into_place(self, temporary: str, parts: Parts, come_from: DirHandle | None = None) -> int:
         """Move a file that is whole and durable into place; return the bytes that lay there before."""
         with self.folder(parts[:-1]) as folder:
             old = self._size(folder, parts[-1])
@@ -384,7 +384,7 @@ class Tree:
                 with folder.read(parts[-1]) as file:
                     act(file.fileno())
 
-    def _size(self, folder: Folder, name: str) -> int:
+    def _size(self, folder: DirHandle, name: str) -> int:
         try:
             found = folder.stat(name)
         except FileNotFoundError:
@@ -399,7 +399,7 @@ class Tree:
 class Aside(Tree):
     """Directory that is not a part of the dataset yet."""
 
-    def __init__(self, of: Tree, root: Path, uploads: Uploads, at: tuple[str, Folder]) -> None:
+    def __init__(self, of: Tree, root: Path, uploads: Uploads, at: tuple[str, DirHandle]) -> None:
         super().__init__(root, uploads, of.access)
         self._of = of
         self._name, self._top = at
@@ -413,7 +413,7 @@ class Aside(Tree):
             os.fsync(folder.fd)
 
 
-def _clear(folder: Folder, gone: Callable[[int], None], deep: int) -> None:
+def _clear(folder: DirHandle, gone: Callable[[int], None], deep: int) -> None:
     if not deep:
         raise TooDeepError(f"more than {DEEPEST_REMOVED} directories lie in each other")
     below: list[str] = []

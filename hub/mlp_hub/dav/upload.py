@@ -17,10 +17,10 @@ from wsgidav.dav_error import (
     DAVError,
 )
 
-from mlp_hub.beneath import DIGEST_ATTRIBUTE as DIGEST
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Parts, TooDeepError, Tree
-from mlp_hub.executors.mounted.sizes import ENTRY
+from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE as DIGEST
 from mlp_language.message import Message, msg
 
 STEP = 64 * 2**20
@@ -95,7 +95,7 @@ class Upload:
             attributes_of(self._tree, self._parts, self._file.fileno(), found, fresh=self._fresh)
             os.fsync(self._file.fileno())
             make_way()
-            old = self._tree.put(self._name, self._parts)
+            old = self._tree.move_into_place(self._name, self._parts)
         except OSError as error:
             raise disk_error(error) from error
         finally:
@@ -115,14 +115,14 @@ class Upload:
             self._give(0)
 
     def _take(self, size: int) -> None:
-        said = self._service.take(self._tree.access.uid, size, self._tree.access.language)
+        said = self._service.request_room(self._tree.access.uid, size, self._tree.access.language)
         if said.status == 200:
             self._granted += size
             return
         raise refusal(said.status, said.body, said.message)
 
     def _give(self, grown: int, gone: int = 0) -> None:
-        self._service.give(self._tree.access.uid, self._granted, grown, gone)
+        self._service.report_written(self._tree.access.uid, self._granted, grown, gone)
         self._granted = 0
 
 
@@ -132,13 +132,13 @@ def entry_room(tree: Tree, service: StorageRoom) -> Iterator[None]:
 
     The room of all entries is found by measurement.
     """
-    said = service.take(tree.access.uid, ENTRY, tree.access.language)
+    said = service.request_room(tree.access.uid, ENTRY, tree.access.language)
     if said.status != 200:
         raise refusal(said.status, said.body, said.message)
     try:
         yield
     finally:
-        service.give(tree.access.uid, ENTRY, 0, 1)
+        service.report_written(tree.access.uid, ENTRY, 0, 1)
 
 
 def attributes_of(tree: Tree, parts: Parts, fd: int, digest: bytes, *, fresh: bool = False) -> None:

@@ -16,7 +16,7 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.unix_sockets import listen_at
 
 log = logging.getLogger("mlp_hub.dav")
@@ -42,17 +42,17 @@ class FirstClients:
     begun: bool = False
 
 
-def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClients:
+def until_asked(where: Path, sandboxes: Path, service: AccessClient) -> FirstClients:
     """Listen on both sockets; return once a client asks for files.
 
     SIGTERM ends the process, because nothing is in progress.
     """
-    told = threading.Event()
+    started = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     public = listen_at(where, 0o600, backlog=BACKLOG)
     tenants = listen_at(sandboxes, 0o666, backlog=BACKLOG)
-    threading.Thread(target=_begin, args=(service, told), name="begin", daemon=True).start()
+    threading.Thread(target=_begin, args=(service, started), name="begin", daemon=True).start()
     log.info("waiting for who asks for files on %s and %s", where, sandboxes)
     clients: list[socket.socket] = []
     with selectors.DefaultSelector() as selector:
@@ -61,9 +61,9 @@ def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClie
         while True:
             ready = [key.fileobj for key, _ in selector.select()]
             for client in [one for one in clients if one in ready]:
-                if _asks_for_files(client, service, ready=told.is_set()):
+                if _asks_for_files(client, service, ready=started.is_set()):
                     return FirstClients(
-                        {str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set()
+                        {str(where): public, str(sandboxes): tenants}, clients, begun=started.is_set()
                     )
                 selector.unregister(client)
                 clients.remove(client)
@@ -75,17 +75,17 @@ def until_asked(where: Path, sandboxes: Path, service: ServiceDoor) -> FirstClie
                     selector.register(client, selectors.EVENT_READ)
             if tenants in ready:  # who is there asks for files: they are let in by what serves them
                 return FirstClients(
-                    {str(where): public, str(sandboxes): tenants}, clients, begun=told.is_set()
+                    {str(where): public, str(sandboxes): tenants}, clients, begun=started.is_set()
                 )
 
 
-def _begin(service: ServiceDoor, told: threading.Event) -> None:
+def _begin(service: AccessClient, started: threading.Event) -> None:
     while not service.begun():
-        told.wait(AGAIN_S)
-    told.set()
+        started.wait(AGAIN_S)
+    started.set()
 
 
-def _asks_for_files(client: socket.socket, service: ServiceDoor, *, ready: bool) -> bool:
+def _asks_for_files(client: socket.socket, service: AccessClient, *, ready: bool) -> bool:
     """Whether who has sent something asks for more than whether this lives, which is answered; nothing is taken of a request for files."""
     with contextlib.suppress(OSError):
         start = client.recv(len(HEALTH), socket.MSG_PEEK)

@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Self
 
 from mlp_hub.domain.facts import Fact
-from mlp_language.message import Eyes, Message, msg
+from mlp_language.message import Message, Viewer, msg
 from mlp_language.render import ENGLISH, Reader, render
 
 
@@ -169,7 +169,7 @@ class Refused(MessageError):  # noqa: N818 - "refused" is what happened, and the
     """A request that is refused and changes nothing.
 
     The sentence says what was wrong with which value and what would be right; `retry_after` is in how many seconds the
-    same request may succeed, where that is known. `facts` are what is behind it where the scheduler says so. `eyes` are those of
+    same request may succeed, where that is known. `facts` are what is behind it where the scheduler says so. `viewer` are those of
     whom it is passed on to, where that is not who asked.
     """
 
@@ -180,17 +180,19 @@ class Refused(MessageError):  # noqa: N818 - "refused" is what happened, and the
         *,
         retry_after: float | None = None,
         facts: tuple[Fact, ...] = (),
-        eyes: Eyes | None = None,
+        viewer: Viewer | None = None,
     ) -> None:
         super().__init__(message)
         self.reason = reason
         self.retry_after = retry_after
         self.facts = facts
-        self.eyes = eyes
+        self.viewer = viewer
 
-    def to(self, eyes: Eyes) -> Refused:
-        """Return it for a reader with these eyes, whoever asked."""
-        return Refused(self.reason, self.message, retry_after=self.retry_after, facts=self.facts, eyes=eyes)
+    def to(self, viewer: Viewer) -> Refused:
+        """Return it for a reader as this viewer, whoever asked."""
+        return Refused(
+            self.reason, self.message, retry_after=self.retry_after, facts=self.facts, viewer=viewer
+        )
 
     def __str__(self) -> str:
         """Give what logs show."""

@@ -19,12 +19,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from mlp_hub.domain.errors import MessageError, Unavailable
-from mlp_hub.domain.jobs.job import Brought, Failure, RankStatus
+from mlp_hub.domain.jobs.job import ExternalJob, Failure, RankStatus
 from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.runtime.runtime import Runtime
-from mlp_hub.executors.brought import BroughtJobs
 from mlp_hub.executors.environments import EnvironmentMaker
+from mlp_hub.executors.external import ExternalJobs
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.workspace import Home, JobRun, StoredPlace, Workspace
 from mlp_language.message import Message, msg
@@ -152,7 +152,7 @@ class LaunchSpec:
     image: str | None = None  # None: that of its runtime, or the environment that the executor has for jobs
     mounts: tuple[Mount, ...] = ()
     data: tuple[DataMount, ...] = ()
-    brought: Brought | None = None  # what is to run in place of the program
+    brought: ExternalJob | None = None  # what is to run in place of the program
     listens: bool = False  # whether it answers requests, at the executor's `address`
     model: str | None = None  # of its user, NAME@VERSION, whose files it sees at `MODEL`
     environment: StoredPlace | None = None  # whose Python it has; None: that of jobs in general
@@ -163,14 +163,14 @@ class LaunchSpec:
         return self.workers + self.ps
 
     @property
-    def of(self) -> JobRun:
+    def of_run(self) -> JobRun:
         """Run that it is an attempt of."""
         return JobRun(self.user, self.job, self.run, self.tenant)
 
     @property
     def key(self) -> AttemptKey:
         """Key of its log."""
-        return AttemptKey(self.attempt, self.of)
+        return AttemptKey(self.attempt, self.of_run)
 
 
 def check_placement(spec: LaunchSpec, nodes: Iterable[str]) -> None:
@@ -275,7 +275,7 @@ class Executor(Protocol):
     """Whether what runs can be given another time limit."""
 
     @property
-    def brought(self) -> BroughtJobs | None:
+    def external_jobs(self) -> ExternalJobs | None:
         """Jobs that people made past the hub; None where that cannot be."""
         ...
 

@@ -29,11 +29,11 @@ class BuildSteps(Protocol):
         """Record the free space of the disk. Raises `Refused` where that is too little."""
         ...
 
-    def told(self, lines: str) -> None:
+    def report_output(self, lines: str) -> None:
         """Take note of the last that was written."""
         ...
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         """Raise where it must not continue."""
         ...
 

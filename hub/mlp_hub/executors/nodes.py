@@ -31,7 +31,7 @@ class Taint:
     effect: Effect = Effect.NO_SCHEDULE
 
     @classmethod
-    def of(cls, text: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Read one as scenarios have it: `KEY=VALUE`, or the key alone."""
         key, _, value = text.partition("=")
         return cls(key, value)

@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 from pathlib import PurePosixPath
 
-from mlp_hub.beneath import PathKind, look, peek
 from mlp_hub.domain.resources import MILLI, QUIET, thread_variables
 from mlp_hub.domain.runtime.runtime import NOTEBOOK, NOTEBOOK_TEXT
 from mlp_hub.executors import rank_commands, scripts
 from mlp_hub.executors.base import CannotStart, Code, LaunchSpec
 from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.workspace import WORKSPACE
+from mlp_hub.safe_path import PathKind, kind_of, peek
 from mlp_language.message import msg
 
 
@@ -55,7 +55,7 @@ def working_directory(spec: LaunchSpec, home: str) -> str:
         return mount
     parts = PurePosixPath(spec.workdir).parts
     outside = spec.workdir.startswith("/") or ".." in parts
-    kind = PathKind.OUTSIDE if outside else look(home, spec.workdir, mount)
+    kind = PathKind.OUTSIDE if outside else kind_of(home, spec.workdir, mount)
     if kind is PathKind.OUTSIDE:
         raise CannotStart(
             msg(

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mlp_hub.beneath import PathKind, look
 from mlp_hub.domain.runtime import template
 from mlp_hub.domain.runtime.runtime import PS, PYTHON, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart
+from mlp_hub.safe_path import PathKind, kind_of
 from mlp_hub.sandbox.spec import INSIDE, RankPlan
 from mlp_language.message import msg
 
@@ -104,14 +104,14 @@ def build(runtime: Runtime, shape: GangShape) -> GangCommand:
     programs: list[tuple[str, ...]] = []
     envs: list[dict[str, str]] = []
     budget = _Budget()
-    budget.take(shared.values())
+    budget.count_texts(shared.values())
     for each in _of_ranks(common, shape, roles):
         if not (alike and programs):
             programs.append(template.fill_all(templates[each["role"]], each, lists))
-            budget.take(programs[-1])
+            budget.count_texts(programs[-1])
         if own:
             envs.append({name: template.fill(text, each) for name, text in own.items()})
-            budget.take(envs[-1].values())
+            budget.count_texts(envs[-1].values())
         elif alike:
             break
     leader = None if runtime.ends_with is None else roles.index(runtime.ends_with)
@@ -229,7 +229,7 @@ class _Budget:
     def __init__(self) -> None:
         self._left = MOST_IN_ALL
 
-    def take(self, texts: Iterable[str]) -> None:
+    def count_texts(self, texts: Iterable[str]) -> None:
         """Count texts; raises `CannotStart` where one of them, or all together, are too long."""
         for text in texts:
             self._left -= len(text)
@@ -266,4 +266,6 @@ def _at_home(package: str, python: str, home: str, seen_at: str) -> bool:
     """
     versions = [folder.name for folder in Path(python).parent.parent.glob("lib/python3*")]
     places = [f".local/lib/{name}/site-packages/{package}/__init__.py" for name in versions]
-    return any(look(home, place, seen_at) not in (PathKind.MISSING, PathKind.DIRECTORY) for place in places)
+    return any(
+        kind_of(home, place, seen_at) not in (PathKind.MISSING, PathKind.DIRECTORY) for place in places
+    )

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import PurePosixPath
 
-from mlp_hub.beneath import Folder, PathKind, Peek, peek
 from mlp_hub.domain.runtime.runtime import NOTEBOOK
 from mlp_hub.executors.workspace import FoundEntry
+from mlp_hub.safe_path import DirHandle, PathKind, Peek, peek
 from mlp_language.message import Message, msg
 
 PYTHON, SHELL = ".py", ".sh"
@@ -135,7 +135,7 @@ def _alike(home: str | os.PathLike[str], path: str) -> str:
         return ""
     *above, name = parts
     try:
-        with Folder.at(home) as top, top.deep_inside(above) as folder, folder.entries() as entries:
+        with DirHandle.at(home) as top, top.deep_inside(above) as folder, folder.entries() as entries:
             found = _same(name, (entry.name for entry in islice(entries, MOST_NAMES)))
     except (OSError, ValueError):
         return ""

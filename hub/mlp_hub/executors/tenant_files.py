@@ -41,7 +41,7 @@ class TreeRoom:
 
 
 class TenantFiles(Protocol):
-    """Trees of tenants' files. `epoch` and `goes_on` are as in the workspace; `did` is told bytes from any thread."""
+    """Trees of tenants' files. `epoch` and `check_cancelled` are as in the workspace; `did` is told bytes from any thread."""
 
     async def check(self, tenant: str, kept: Isolation, others: Mapping[str, Isolation]) -> None:
         """Refuse a way to keep files that cannot be had here, or is another's; changes nothing."""
@@ -68,7 +68,7 @@ class TenantFiles(Protocol):
         way: Crossing,
         what: Sequence[Belonging],
         epoch: int,
-        goes_on: Callable[[], None],
+        check_cancelled: Callable[[], None],
         did: Callable[[int], None],
     ) -> None:
         """Copy what is not there yet."""
@@ -79,14 +79,19 @@ class TenantFiles(Protocol):
         way: Crossing,
         what: Sequence[Belonging],
         epoch: int,
-        goes_on: Callable[[], None],
+        check_cancelled: Callable[[], None],
         did: Callable[[int], None],
     ) -> None:
         """Raise MovedWrongError unless both trees have the same; all is on the disk when this returns."""
         ...
 
     async def dissolve(
-        self, tenant: str, kept: Isolation, what: Sequence[Belonging], epoch: int, goes_on: Callable[[], None]
+        self,
+        tenant: str,
+        kept: Isolation,
+        what: Sequence[Belonging],
+        epoch: int,
+        check_cancelled: Callable[[], None],
     ) -> None:
         """Remove what there is of a tenant in a tree, and the tree where it is the tenant's own."""
         ...

@@ -26,7 +26,7 @@ HURRY = 4
 
 
 @dataclass(slots=True)
-class Turn(Generic[T]):
+class TimeSlice(Generic[T]):
     """Of one thing that is measured again and again. Times are of a clock that nobody sets."""
 
     begun: float = float("-inf")  # the last measurement
@@ -42,7 +42,7 @@ class Turn(Generic[T]):
             wait_s, self.cost_s * (HURRY if hurry else COSTS)
         )
 
-    def take(self, make: Callable[[], Steps[T]], most_s: float) -> list[T]:
+    def measure_slice(self, make: Callable[[], Steps[T]], most_s: float) -> list[T]:
         """Measure for at most `most_s` seconds; return the result, once it is complete."""
         now = self.last = time.monotonic()
         if self.going is None:
@@ -63,11 +63,11 @@ class Turn(Generic[T]):
             self.cost_s += time.monotonic() - now
 
 
-class Turns(Generic[K, T]):
+class TimeSlices(Generic[K, T]):
     """Of all that is measured now, by key."""
 
     def __init__(self) -> None:
-        self.of: dict[K, Turn[T]] = {}
+        self.of: dict[K, TimeSlice[T]] = {}
 
     def keep(self, keys: Mapping[K, object]) -> None:
         """Forget all others."""
@@ -76,13 +76,13 @@ class Turns(Generic[K, T]):
             if going is not None:
                 going.close()
 
-    def take(
+    def measure_due(
         self, what: Mapping[K, Callable[[], Steps[T]]], wait_s: Callable[[K], float], *, hurry: bool
     ) -> Iterator[tuple[K, T]]:
         """Give a turn to each whose time has come, who had none for longest first; yield what was found."""
         self.keep(what)
         now = time.monotonic()
-        turns = [(key, self.of.setdefault(key, Turn())) for key in what]
+        turns = [(key, self.of.setdefault(key, TimeSlice())) for key in what]
         due = [(key, turn) for key, turn in turns if turn.is_due(now, wait_s(key), hurry=hurry)]
         due.sort(key=lambda one: one[1].last)
         for long in (False, True):
@@ -92,5 +92,5 @@ class Turns(Generic[K, T]):
                 if left <= 0:
                     break
                 part = HURRY if hurry or not turn.known else COSTS
-                for found in turn.take(what[key], min(left, LOOK_EVERY_S / part)):
+                for found in turn.measure_slice(what[key], min(left, LOOK_EVERY_S / part)):
                     yield key, found

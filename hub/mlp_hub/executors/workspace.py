@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from mlp_hub.beneath import PathKind
 from mlp_hub.domain.jobs.points import SpooledPoint
 from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors.places import Home, JobRun, Place, StoredPlace
 from mlp_hub.executors.tenant_files import TenantFiles
+from mlp_hub.safe_path import PathKind
 from mlp_language.message import Message
 
 __all__ = ["Home", "JobRun", "Place", "StoredPlace", "Workspace"]  # places are known from here too
@@ -198,11 +198,11 @@ class FetchSteps(Protocol):
         """Record that `size` bytes will come. Raises `Refused` without room for them."""
         ...
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         """Take note of how far it is."""
         ...
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         """Raise where it must not continue."""
         ...
 
@@ -243,10 +243,10 @@ class Workspace(Protocol):
         """Open a plain file of a run, a home or something stored, by its path below. Refuses what is none, and links on the way."""
         ...
 
-    async def erase(self, of: Place, epoch: int, goes_on: Callable[[], None]) -> None:
+    async def erase(self, of: Place, epoch: int, check_cancelled: Callable[[], None]) -> None:
         """Remove a run's directory with its log, or a home; it may take long. Raises `Superseded`, as all acts of an executor.
 
-        `goes_on` is called on the way, from any thread, and may raise to leave the rest where it is.
+        `check_cancelled` is called on the way, from any thread, and may raise to leave the rest where it is.
         """
         ...
 
@@ -267,11 +267,18 @@ class Workspace(Protocol):
         ...
 
     async def keep(
-        self, of: Place, path: str, to: StoredPlace, *, most: int, epoch: int, goes_on: Callable[[], None]
+        self,
+        of: Place,
+        path: str,
+        to: StoredPlace,
+        *,
+        most: int,
+        epoch: int,
+        check_cancelled: Callable[[], None],
     ) -> tuple[Extent, ModelFormat]:
         """Copy the files at a path, replace existing ones, and sync them; return their extent and format.
 
-        Refuses files that change meanwhile, and more than `most` bytes. `goes_on` is as in `erase`.
+        Refuses files that change meanwhile, and more than `most` bytes. `check_cancelled` is as in `erase`.
         """
         ...
 
@@ -301,7 +308,7 @@ class Workspace(Protocol):
         """Return the address of one request to a source: it holds for a few minutes, and has no credential in it."""
         ...
 
-    async def erase_stored(self, of: StoredPlace, epoch: int, goes_on: Callable[[], None]) -> None:
+    async def erase_stored(self, of: StoredPlace, epoch: int, check_cancelled: Callable[[], None]) -> None:
         """Remove the files of something that is stored, as `erase` does; raise `Unfinished` where it takes more than a turn."""
         ...
 

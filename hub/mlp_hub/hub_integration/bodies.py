@@ -54,7 +54,7 @@ class Bodies:
         self._of: dict[str, dict[Receiving, int]] = defaultdict(dict)
         self._logged = float("-inf")
 
-    def take(self, body: Receiving, size: int) -> None:
+    def count_received(self, body: Receiving, size: int) -> None:
         """Count received bytes, and end requests without room."""
         mine = self._of[body.sender]
         mine[body] = mine.get(body, 0) + size
@@ -69,7 +69,7 @@ class Bodies:
                 )
             oldest.end()
 
-    def give(self, body: Receiving) -> None:
+    def forget_received(self, body: Receiving) -> None:
         """Count a body no more: it is complete, or its connection gone."""
         if (mine := self._of.get(body.sender)) is None:
             return
@@ -108,7 +108,7 @@ class Receiving(HTTPMessageDelegate):
         """Count it, and hand it on unless the request ends here."""
         if self._too_large:
             return None
-        self._bodies.take(self, len(chunk))
+        self._bodies.count_received(self, len(chunk))
         return self._receiver.data_received(chunk)
 
     def finish(self) -> None:
@@ -132,7 +132,7 @@ class Receiving(HTTPMessageDelegate):
 
     def _let_go(self) -> HTTPMessageDelegate:
         """Return the receiver and know it no more: a connection that has ended lives on until the next collection."""
-        self._bodies.give(self)
+        self._bodies.forget_received(self)
         receiver, self._receiver = self._receiver, HTTPMessageDelegate()
         return receiver
 

@@ -64,7 +64,7 @@ class Mounts:
             self._clear_away(tenant)
             return True
 
-    def standing(self) -> list[str]:
+    def mounted_tenants(self) -> list[str]:
         """Return the tenants whose files are mounted, or were when their process died."""
         with contextlib.suppress(FileNotFoundError):
             return sorted(

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Protocol
 
 from mlp_hub import durable
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.stored.storage import ARRIVING
 from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.isolation import gocryptfs
 from mlp_hub.isolation.keys import KeyStore, KeyUnknownError, locked, write_durably
 from mlp_hub.isolation.mounts import Mounts
+from mlp_hub.safe_path import DirHandle
 from mlp_language.message import msg, verbatim
 
 MARK = ".mlp-tenant"
@@ -180,7 +180,7 @@ class TenantRoots:
         elif kept.grade == DEDICATED and not self.is_marked(tenant, Path(kept.root)):
             root = Path(kept.root)
             root.mkdir(mode=0o711, parents=True, exist_ok=True)
-            with Folder.at(root) as folder:
+            with DirHandle.at(root) as folder:
                 with folder.entries() as entries:
                     if next(entries, None) is not None:
                         raise FileExistsError(17, "it is not empty", kept.root)
@@ -198,7 +198,7 @@ class TenantRoots:
                 raise OSError(16, "files are still open", str(self.path_of(tenant, kept)))
             self._mounts.destroy(tenant)
         elif kept.grade == DEDICATED and self.is_marked(tenant, Path(kept.root)):
-            with Folder.at(kept.root) as folder:
+            with DirHandle.at(kept.root) as folder:
                 _remove_empty(folder)
                 folder.remove(MARK)
             with contextlib.suppress(OSError):  # a volume stays
@@ -232,7 +232,7 @@ class TenantRoots:
     def is_marked(self, tenant: str, root: Path) -> bool:
         """Whether a directory is the root of this tenant of this hub."""
         try:
-            with Folder.at(root) as folder, folder.read(MARK) as mark:
+            with DirHandle.at(root) as folder, folder.read(MARK) as mark:
                 return mark.read(1000) == self._mark(tenant)
         except OSError:
             return False
@@ -268,7 +268,7 @@ def roots_of(paths: HubPaths) -> TenantRoots:
     return tenant_roots(paths.data_dir, paths.isolation_dir, paths.master_key_file)
 
 
-def _remove_empty(folder: Folder) -> None:
+def _remove_empty(folder: DirHandle) -> None:
     """Remove directories of the platform's that nothing is left in: those of kinds, and in them those of users."""
     with folder.entries() as entries:
         kinds = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]

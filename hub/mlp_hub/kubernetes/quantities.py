@@ -35,8 +35,8 @@ def _amount(text: str | float) -> Decimal:
         raise ValueError(f"{text!r} is no quantity, such as 100m, 2 or 1.5Gi")
     number, unit = found.groups()
     try:
-        told = Decimal(number)
-        amount = told * (1 << _BINARY[unit]) if unit in _BINARY else told.scaleb(_UNITS[unit])
+        value = Decimal(number)
+        amount = value * (1 << _BINARY[unit]) if unit in _BINARY else value.scaleb(_UNITS[unit])
     except DecimalException:
         raise ValueError(f"{text!r} is no quantity, such as 100m, 2 or 1.5Gi") from None
     if not abs(amount) < LARGEST:

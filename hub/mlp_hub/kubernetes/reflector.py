@@ -113,7 +113,7 @@ class Reflector(Generic[T]):
             except ExpiredWatchError:
                 continue
             except Exception as error:  # noqa: BLE001 - whatever it is, the copy must not stand still unseen
-                self._tell(error)
+                self._report_error(error)
                 await asyncio.sleep(wait_s)
                 wait_s = min(LONGEST_WAIT_S, wait_s * 2)
 
@@ -155,7 +155,7 @@ class Reflector(Generic[T]):
         """Follow from a version on, repeatedly; after a break of the connection, continue from the last version."""
         of, wait_s = self._selection, FIRST_WAIT_S
         while True:
-            told = False
+            heard = False
             try:
                 async for event in self._client.watch(
                     of.kind, version, of.namespace, labels=of.labels, fields=of.fields, metadata=of.metadata
@@ -164,12 +164,12 @@ class Reflector(Generic[T]):
                     version = event.object["metadata"]["resourceVersion"]
                     if event.type == "OPENED":
                         continue
-                    told, wait_s = True, FIRST_WAIT_S
+                    heard, wait_s = True, FIRST_WAIT_S
                     if event.type != "BOOKMARK":
                         self._take(_key(event.object), event.object, gone=event.type == "DELETED")
             except ClusterUnreachable as error:
-                self._tell(error)
-            if not told:
+                self._report_error(error)
+            if not heard:
                 await asyncio.sleep(wait_s)
                 wait_s = min(LONGEST_WAIT_S, wait_s * 2)
 
@@ -178,7 +178,7 @@ class Reflector(Generic[T]):
             self.trouble = None
             self._recovered()
 
-    def _tell(self, error: Exception) -> None:
+    def _report_error(self, error: Exception) -> None:
         """Remember why it is not kept up, and log it where that is news."""
         known, plural = isinstance(error, MessageError), self._selection.kind.plural
         if self.trouble is None:

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mlp_hub.executors.mounted.fetch.addresses import is_allowed, is_public
+from mlp_hub.executors.shared_volume.fetch.addresses import is_allowed, is_public
 
 _REFUSED_ACTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.bind", "socket.sendto"}

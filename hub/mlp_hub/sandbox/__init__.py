@@ -5,12 +5,22 @@ writes the logs, enforces the limits and leaves `state.json` and `exit.json` in 
 From these files `inspect` returns the state, after a restart of the hub too.
 """
 
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.resources import QUIET, thread_variables
 from mlp_hub.domain.stored.storage import KERNELS
 from mlp_hub.domain.text import one_line
+from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
-from mlp_hub.sandbox.control import inspect, kill, launch, limit, ran_out, remove, signal, stop, sweep
+from mlp_hub.sandbox.control import (
+    inspect,
+    kill,
+    launch,
+    limit,
+    ran_out,
+    remove,
+    remove_leftovers,
+    signal,
+    stop,
+)
 from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.groups import remove_forgotten
@@ -39,7 +49,7 @@ __all__ = [
     "SHELVES",
     "Bind",
     "Capabilities",
-    "Folder",
+    "DirHandle",
     "Limits",
     "Link",
     "Missing",
@@ -66,9 +76,9 @@ __all__ = [
     "ran_out",
     "remove",
     "remove_forgotten",
+    "remove_leftovers",
     "seen_at",
     "signal",
     "stop",
-    "sweep",
     "thread_variables",
 ]

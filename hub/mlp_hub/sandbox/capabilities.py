@@ -170,7 +170,7 @@ def _bubblewrap(force: str | None, missing: list[Missing]) -> _Found | None:
                 if error is not None and mode != "root":
                     error = _try(mode, bwrap, proc, disable=False)
                 if error is None:
-                    _tell(mode, proc, disable, missing)
+                    _add_missing(mode, proc, disable, missing)
                     return _Found(mode, bwrap, _version(bwrap), proc, disable)
                 errors.append(f"{bwrap} ({mode}, {proc} /proc): {error}")
     reason = errors[0] if errors else "no mode was tried"
@@ -178,7 +178,7 @@ def _bubblewrap(force: str | None, missing: list[Missing]) -> _Found | None:
     return None
 
 
-def _tell(mode: str, proc: str, disable: bool, missing: list[Missing]) -> None:
+def _add_missing(mode: str, proc: str, disable: bool, missing: list[Missing]) -> None:
     if mode == "userns":
         missing.append(
             Missing(

@@ -316,7 +316,7 @@ def kill(run_dir: str) -> None:
     if not _wait(claim, 5.0) and _alive(claim):  # everything inside dies with it
         files.send_signal(claim["pid"], signals.SIGKILL, claim["start"])
         _wait(claim, 5.0)
-    sweep(run_dir)
+    remove_leftovers(run_dir)
 
 
 def _kill_inside(run_dir: str) -> None:
@@ -336,12 +336,12 @@ def _wait(claim: dict[str, Any], seconds: float) -> bool:
 
 
 def ran_out(run_dir: str) -> bool:
-    """Whether a shim was killed since it took more memory than it may; to be asked before `sweep`."""
+    """Whether a shim was killed since it took more memory than it may; to be asked before `remove_leftovers`."""
     content = _of_this_boot(run_dir)
     return content is not None and _groups(content).shim_out_of_memory()
 
 
-def sweep(run_dir: str) -> None:
+def remove_leftovers(run_dir: str) -> None:
     """Remove what a shim that was killed could not: its groups with all that is in them, and its socket."""
     content = _of_this_boot(run_dir)
     if content is None:
@@ -364,7 +364,7 @@ def _groups(content: dict[str, Any]) -> cgroups.Groups:
 def remove(run_dir: str) -> None:
     """Kill what is left and delete the run directory."""
     kill(run_dir)
-    sweep(run_dir)
+    remove_leftovers(run_dir)
     # the claim goes last: as long as anything is there the attempt counts as started
     place = Path(run_dir)
     for entry in sorted(place.iterdir() if place.is_dir() else (), key=lambda path: path.name == "claim"):

@@ -13,7 +13,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
+from mlp_hub.safe_path import DirHandle
 
 DATASETS, MODELS = "datasets", "models"
 SHELVES = (DATASETS, MODELS)
@@ -26,7 +26,7 @@ def ensure_home(homes: Path, user: str, uid: int | None) -> Path:
     Raises OSError when something else has its place.
     """
     homes.mkdir(parents=True, exist_ok=True)
-    with Folder.at(homes) as parent, parent.inside(user, make=0o700) as home:
+    with DirHandle.at(homes) as parent, parent.inside(user, make=0o700) as home:
         if uid is not None:
             home.give(uid, uid)
     return homes / user
@@ -43,10 +43,10 @@ ENVIRONMENTS_AT = "/mlp/env"
 """Contract: path of the environments of a tenant in jobs and notebooks, each in a separate directory."""
 
 
-def open_environments(root: Path, tenant: str) -> Folder:
+def open_environments(root: Path, tenant: str) -> DirHandle:
     """Open the directory of a tenant's environments, made where it is missing: the platform's, for all members to read."""
     root.mkdir(0o711, parents=True, exist_ok=True)
-    with Folder.at(root) as top, top.inside(ENVIRONMENTS, make=0o755) as all_:
+    with DirHandle.at(root) as top, top.inside(ENVIRONMENTS, make=0o755) as all_:
         shelf = all_.inside(tenant, make=0o755)
         for each in (all_, shelf):
             os.fchmod(each.fd, 0o755)
@@ -59,7 +59,7 @@ def place_links(home: Path, user: str, uid: int | None) -> None:
     They are links and not mounts: a mount within a home would follow any entry that its user has put in
     that place.
     """
-    with Folder.at(home) as folder:
+    with DirHandle.at(home) as folder:
         for kind in SHELVES:
             with contextlib.suppress(FileExistsError):
                 folder.link(kind, seen_at(kind, user), uid)

@@ -258,7 +258,9 @@ class Reservations:
                     self.forget()  # it went by right
                     return
                 r.quotas.charge(start.tenant, start.vector)
-                r.kept[start.uid] = () if r.index is None else r.index.take(start.demand, start.placement)
+                r.kept[start.uid] = (
+                    () if r.index is None else r.index.reserve_ranks(start.demand, start.placement)
+                )
 
     def _root(self, tenant: str) -> str:
         """Name the line of those that wait for quota: one for each tree, one for all while capacity is kept free."""
@@ -367,7 +369,7 @@ class Reservations:
         if r.index is None:
             r.quotas.charge(cls.tenant, cls.vector)
         else:
-            r.index.take(cls.demand, placement)
+            r.index.reserve_ranks(cls.demand, placement)
             r.quotas.charge(cls.tenant, vector_on(r.index, cls.demand, placement))
         return r
 
@@ -386,7 +388,7 @@ class Reservations:
             r.quotas.release(held.run.job.tenant, held.vector)
         devices = r.kept.pop(uid, held.run.devices)
         if r.index is not None:
-            r.index.give(held.demand, held.run.placement, devices)
+            r.index.release_ranks(held.demand, held.run.placement, devices)
 
     def _fits(self, index: NodeIndex | None, quotas: QuotaTree, entry: Entry) -> tuple[str, ...] | None:
         cls = entry.cls

@@ -20,7 +20,7 @@ from mlp_hub.scheduler.model.types import (
     Wait,
 )
 from mlp_hub.scheduler.reasons import verdicts
-from mlp_hub.scheduler.reasons.verdicts import Hears
+from mlp_hub.scheduler.reasons.verdicts import WantsReason
 
 
 def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
@@ -28,7 +28,7 @@ def plan_cycle(snapshot: Snapshot, now: float) -> list[Decision]:
 
     Pure: the same snapshot and time give the same plan.
     """
-    return Core.of(snapshot, now).plan(now)
+    return Core.from_snapshot(snapshot, now).plan(now)
 
 
 class Core:
@@ -52,7 +52,7 @@ class Core:
         """Why the last plan decided as it did about each job that it admitted, preempted or resized."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, now: float) -> Core:
+    def from_snapshot(cls, snapshot: Snapshot, now: float) -> Core:
         """Make the core of a snapshot taken at `now`."""
         core = cls(snapshot.policy, snapshot.nodes, (), snapshot.typical)
         core.state.now = now
@@ -164,12 +164,12 @@ class Core:
 
     # --- decisions
 
-    def plan(self, now: float, hears: Hears | None = None) -> list[Decision]:
+    def plan(self, now: float, wants: WantsReason | None = None) -> list[Decision]:
         """Decide, and apply the decisions to this core: admitted jobs run from now on.
 
-        With `hears`, a job is given the reason for its wait only if `hears` accepts its uid and the reason.
+        With `wants`, a job is given the reason for its wait only if `wants` accepts its uid and the reason.
         """
-        return self._run(Cycle(self.state, now, hears=hears))
+        return self._run(Cycle(self.state, now, wants=wants))
 
     def plan_unheard(self, now: float) -> list[Decision]:
         """Plan as `plan` does, for those who do not care why others wait: that costs the words."""

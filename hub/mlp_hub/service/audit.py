@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mlp_api import audit as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.service.reasons.rows import to_wire

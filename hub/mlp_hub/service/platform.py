@@ -12,7 +12,7 @@ from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
-from mlp_hub.service.admission.answers import Answers
+from mlp_hub.service.admission.answers import ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.announcements.service import AnnouncementService
@@ -22,7 +22,6 @@ from mlp_hub.service.apps.usage import KeptUsage
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
-from mlp_hub.service.charges.files import FileCharges
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.datasets.service import DatasetService
 from mlp_hub.service.datasets.sources import DataSources
@@ -33,17 +32,17 @@ from mlp_hub.service.environments.worker import EnvironmentWorker
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.health.problems import Problem, Problems
 from mlp_hub.service.health.provider import ProviderWatch
-from mlp_hub.service.jobs.brought import BroughtIntake
+from mlp_hub.service.jobs.external import ExternalJobIntake
 from mlp_hub.service.jobs.log_feed import LogFeeds
 from mlp_hub.service.jobs.queue import ClusterQueue
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.jobs.stream import Watcher
 from mlp_hub.service.jobs.submissions import Submissions
-from mlp_hub.service.lifecycle.departures import Departures
 from mlp_hub.service.lifecycle.images_used import ImagesUsed
+from mlp_hub.service.lifecycle.offboarding import Offboarding
 from mlp_hub.service.lifecycle.reconciler import Reconciler
 from mlp_hub.service.lifecycle.retention import Retention
-from mlp_hub.service.lifecycle.stored import StoredMeans
+from mlp_hub.service.lifecycle.stored import WorkerContext
 from mlp_hub.service.lifecycle.tenant_places import TenantPlaces
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
@@ -57,29 +56,30 @@ from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
-from mlp_hub.service.relocations.worker import RelocationWorker
 from mlp_hub.service.runs.service import RunService
 from mlp_hub.service.runs.summaries import Summaries
 from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.state.bus import QUEUE_TOPIC, Broker
+from mlp_hub.service.state.bus import QUEUE_TOPIC, Bus
 from mlp_hub.service.state.frames import Frame
 from mlp_hub.service.state.leadership import Leadership, LeaseLost, since_boot
 from mlp_hub.service.storage.ledger import StorageLedger
+from mlp_hub.service.storage_accounting.files import FileAccounting
+from mlp_hub.service.storage_migration.worker import StorageMigrationWorker
 from mlp_hub.service.support.wall_clock import WallClockWatch
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
-from mlp_hub.service.tenants.asking import QuotaRequests
 from mlp_hub.service.tenants.caps import MemberCaps
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.joining import Joining
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.preview import Previews
+from mlp_hub.service.tenants.quota_requests import QuotaRequests
 from mlp_hub.service.tenants.runtimes import RuntimeService
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.service_accounts import ServiceAccounts
-from mlp_hub.service.tenants.sights import Sights
 from mlp_hub.service.tenants.users import UserService
+from mlp_hub.service.tenants.visibility import VisibilityService
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.store.database import Database
 from mlp_hub.store.errors import StoreUnavailable
@@ -87,11 +87,11 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
 log = logging.getLogger(__name__)
-SWEEP_EVERY_S = 30.0
+HOUSEKEEPING_EVERY_S = 30.0
 """Tuning: seconds between two sweeps of old data: sooner with less, cheaper with more."""
-MOST_SWEPT = 1000
+MOST_DELETED = 1000
 """Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
-MOST_TEXTS_SWEPT = 100
+MOST_TEXTS_DELETED = 100
 """Tuning: texts of runs that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 TOKEN_USES_S = 400 * 24 * 3600
 """Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
@@ -138,7 +138,7 @@ class Platform:
         self.executor = executor
         self.policy = policy
         self._clock = clock
-        self.broker = Broker()
+        self.bus = Bus()
         self.lease = Leadership(
             db,
             clock,
@@ -149,7 +149,7 @@ class Platform:
             lost=self._lease_lost,
             steady=clock if steady is None else since_boot,
         )
-        self.board = Board(db, self.broker)
+        self.board = Board(db, self.bus)
         self.metrics = MetricsService(
             self.board, clock, policy.metric_points_max, policy.metric_bytes_max, policy.broker
         )
@@ -182,11 +182,11 @@ class Platform:
         )
         self.feasibility = Feasibility(self.admission.capacity, self.drains.nodes)
         self.forecasts = Forecasts(self.board, self.admission, self.feasibility, clock)
-        self._charges = FileCharges(
+        self._file_accounting = FileAccounting(
             self.queue, self.board, executor, clock, changed=self._room_changed, wanted=policy.charge_files
         )
-        self.metrics.points.listeners.append(self._charges.points_changed)
-        self.metrics.deleted.append(self._charges.points_changed)
+        self.metrics.points.listeners.append(self._file_accounting.points_changed)
+        self.metrics.deleted.append(self._file_accounting.points_changed)
         self.disk = Disk(
             db,
             executor,
@@ -195,7 +195,7 @@ class Platform:
             jobs=lambda: list(self.board.holding.values()),
             hold=self.admission.hold,
             stop=self.reconciler.end,
-            measured=self._charges.note,
+            measured=self._file_accounting.note,
         )
         self.runtimes = RuntimeService(
             self.board, clock, review=policy.runtime_review, images=executor.images
@@ -210,7 +210,7 @@ class Platform:
             policy,
             self._networks,
             self.disk.check_home,
-            self._charges.full,
+            self._file_accounting.full,
             self.runtimes.of_tenant,
         )
         self.jobs = JobService(
@@ -220,22 +220,22 @@ class Platform:
             self.metrics,
             executor,
             clock,
-            self._charges.full,
+            self._file_accounting.full,
             policy.scheduling,
         )
         self.runs = RunService(self.board, self.jobs, clock)
         self._summaries = Summaries(self.board, self.metrics.points)
         self.cluster_queue = ClusterQueue(self.board, self.admission, self.forecasts)
-        self._brought: BroughtIntake | None = None
-        if executor.brought is not None:
-            self._brought = BroughtIntake(
-                self.queue, self.board, self.submissions, self.jobs, executor.brought, self.lease
+        self._external_jobs: ExternalJobIntake | None = None
+        if executor.external_jobs is not None:
+            self._external_jobs = ExternalJobIntake(
+                self.queue, self.board, self.submissions, self.jobs, executor.external_jobs, self.lease
             )
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
         self.bookings = BookingService(db, clock, self.drains.nodes, changed=self._room_changed)
         self.former_members_servers = FormerMembersServers(db, clock)
-        self.relocations = RelocationWorker(
+        self.storage_migration = StorageMigrationWorker(
             self.queue,
             self.board,
             executor,
@@ -257,8 +257,8 @@ class Platform:
             job_network=policy.job_network,
             groups=groups,
             files=executor.workspace.tenants,
-            relocate=self.relocations.look_at,
-            moved=self.relocations.done,
+            relocate=self.storage_migration.look_at,
+            moved=self.storage_migration.done,
         )
         self.quota_requests = QuotaRequests(db, self.tenants, clock)
         self.member_caps = MemberCaps(db, self.tenants, clock)
@@ -271,7 +271,7 @@ class Platform:
             policy.idle,
             isolation=self._preview_isolation,
         )
-        self.sights = Sights(db)
+        self.visibility = VisibilityService(db)
         self.users = UserService(db, clock, changed=self._default_changed)
         self.service_accounts = ServiceAccounts(db, clock)
         self.ledger = Ledger(
@@ -281,13 +281,13 @@ class Platform:
             changed=self._room_changed,
             asks=self._asks,
             refuses=self.disk.refuses_servers,
-            scheduler=Answers(
+            scheduler=ServerRequests(
                 db, self.admission, clock, grace_s=policy.grace_s, again_s=policy.grace_s + AGAIN_S
             ),
             place_s=policy.grace_s + PLACE_S,
         )
         self.storage = StorageLedger(clock, self.drains.nodes, self.disk.free)
-        stored = StoredMeans(self.queue, db, executor, self.lease, self.storage, self._room_changed)
+        stored = WorkerContext(self.queue, db, executor, self.lease, self.storage, self._room_changed)
         self.models = ModelService(
             db,
             executor,
@@ -314,7 +314,7 @@ class Platform:
             policy=policy.notices,
             first_uid=policy.first_uid,
         )
-        self.quota_requests.tells = self.joining.tells = self.notices.outbox
+        self.quota_requests.notices = self.joining.notices = self.notices.outbox
         sources = DataSources(self.secrets, policy.data_endpoints)
         self.datasets = DatasetService(
             db,
@@ -326,8 +326,8 @@ class Platform:
             silent_s=policy.upload_silent_s,
             changed=self._room_changed,
         )
-        self.departures = Departures(
-            self.queue, self.board, executor, self.lease, clock, belongings=(self.models, self.datasets)
+        self.offboarding = Offboarding(
+            self.queue, self.board, executor, self.lease, clock, owned_data=(self.models, self.datasets)
         )
         self._app_worker = AppWorker(self.queue, self.board, self.submissions, executor, self.lease, clock)
         self.apps = AppService(
@@ -340,7 +340,7 @@ class Platform:
             clock,
             policy.notices.pages,
         )
-        self.departures.running += [self.apps, self.notices]
+        self.offboarding.running += [self.apps, self.notices]
         self.app_usage = KeptUsage(db, self._app_worker.busy)
         self.sweeps = SweepService(
             self.board,
@@ -348,7 +348,7 @@ class Platform:
             SweepWorker(self.queue, self.board, self.submissions, self.metrics, clock),
             clock,
         )
-        self.departures.running.append(self.sweeps)
+        self.offboarding.running.append(self.sweeps)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, self.drains.nodes, clock)
         self.audit = AuditLog(db)
@@ -364,7 +364,7 @@ class Platform:
             db, self.board, self.admission, self.tenants, self.problems, self.drains.nodes, clock
         )
         self.announcements = AnnouncementService(db, clock)
-        self._sweeper: asyncio.Task[None] | None = None
+        self._housekeeper: asyncio.Task[None] | None = None
         self._clock_watch = WallClockWatch(clock, self._clock_moved, steady or clock)
         self._leads = False  # all is taken up, and the lease was not lost since
         self.reads_because: StoreUnavailable | None = None
@@ -393,7 +393,7 @@ class Platform:
         """Wait until no other platform decides about this database, recover, then run jobs."""
         self._following = asyncio.ensure_future(self._follow(first=True))
         await self._following
-        self._sweeper = asyncio.ensure_future(self._sweep())
+        self._housekeeper = asyncio.ensure_future(self._housekeep())
         self._clock_watch.start()
 
     async def _follow(self, *, first: bool) -> None:
@@ -404,7 +404,7 @@ class Platform:
         """
         while True:
             try:
-                await self.lease.take()
+                await self.lease.acquire_lease()
                 began = time.monotonic()
                 await self.executor.fence(self.lease.epoch, self.policy.lease_s)
                 await self._lead()
@@ -450,18 +450,18 @@ class Platform:
         self._forget_tenants()  # another may have changed tenants until now, and languages
         self.users.forget_languages()
         await self.tenants.start()
-        await self.ledger.sweep()
+        await self.ledger.expire_requests()
         await self.board.load()
         self.board.on_change(self.idle.job_changed)
         await self.drains.start()
         await self.announcements.start()
         await self.idle.start()
         self.queue.start()
-        if self._brought is not None:
-            await self._brought.start()
-        await self.relocations.start()
+        if self._external_jobs is not None:
+            await self._external_jobs.start()
+        await self.storage_migration.start()
         await self.notices.start()
-        await self._charges.start()
+        await self._file_accounting.start()
         await self.reconciler.start()
         await self.environments.start()
         await self.models.start()
@@ -469,7 +469,7 @@ class Platform:
         await self.apps.start()
         await self.sweeps.start()
         self._places.look_soon()
-        await self.departures.start()
+        await self.offboarding.start()
         self._images.begin()
         await self.admission.start()
         await self.retention.start()
@@ -515,9 +515,9 @@ class Platform:
     async def stop(self) -> None:
         """Decide and act no more; finish what is being stored."""
         await self._clock_watch.stop()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-            await asyncio.gather(self._sweeper, return_exceptions=True)
+        if self._housekeeper is not None:
+            self._housekeeper.cancel()
+            await asyncio.gather(self._housekeeper, return_exceptions=True)
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
@@ -540,7 +540,7 @@ class Platform:
         await self.board.drain()
         await self.notices.stop()
         await self.lease.give_up()
-        self.broker.close()
+        self.bus.close()
 
     def watch(self, context: TenantContext, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:
         """Yield all data of a job: the present state, `synced`, events, `end`. Refuses a missing job."""
@@ -565,26 +565,26 @@ class Platform:
 
     async def _preview_isolation(self, before: Tenant, after: Tenant) -> Message | None:
         await self.tenants.check_isolation(after)
-        return await self.relocations.preview(before, after)
+        return await self.storage_migration.preview(before, after)
 
     async def _asks(self, tenant: str) -> None:
-        await self.relocations.refuses(tenant)
+        await self.storage_migration.refuses(tenant)
         await self.idle.asks(tenant)
 
     def _room_changed(self) -> None:
         self.idle.something_changed()
         self.admission.wake()
         self._forget_tenants()
-        self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+        self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     def _tenants_changed(self) -> None:
         self._room_changed()
         self._places.look_soon()
-        self._charges.places_changed()
+        self._file_accounting.places_changed()
 
     def _nodes_changed(self) -> None:
-        self.admission.look()
-        self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+        self.admission.nodes_changed()
+        self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     async def _cycle_over(self) -> None:
         """Return once every decision in progress is stored."""
@@ -597,11 +597,11 @@ class Platform:
 
     def _default_changed(self) -> None:
         self._forget_places()
-        self._charges.places_changed()
+        self._file_accounting.places_changed()
 
     def _forget_places(self) -> None:
         self.submissions.forget_places()
-        self.sights.forget()
+        self.visibility.forget()
 
     async def _data_ready(self, job: Job) -> None:
         await self.datasets.ready_for(job)  # which is made after who asks
@@ -614,23 +614,23 @@ class Platform:
         self.datasets.put_off(by)
         self._app_worker.put_off(by)
 
-    async def _sweep(self) -> None:
+    async def _housekeep(self) -> None:
         while True:
-            await asyncio.sleep(SWEEP_EVERY_S)
+            await asyncio.sleep(HOUSEKEEPING_EVERY_S)
             if not self._leads:
                 continue
             try:
-                await self.ledger.sweep()
-                await self.bookings.sweep()
-                await self.idle.sweep()
-                await self.datasets.sweep()
-                await self.relocations.sweep()
-                await self.notices.sweep()
-                await self._charges.sweep()
-                await self._charges.full.warn()
+                await self.ledger.expire_requests()
+                await self.bookings.review_windows()
+                await self.idle.review_idle()
+                await self.datasets.end_silent_uploads()
+                await self.storage_migration.remove_unused_mounts()
+                await self.notices.notice_late_starts()
+                await self._file_accounting.review_homes()
+                await self._file_accounting.full.warn()
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
-                await self.drains.sweep()
+                await self.drains.review_drains()
                 await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise
@@ -640,12 +640,12 @@ class Platform:
                 log.exception("sweeping the ledger and idempotency keys failed")
 
     def _forget(self, tx: Tx) -> None:
-        tx.idempotency.sweep(self._clock() - self.policy.idempotency_s)
-        tx.decisions.sweep(self._clock() - KEPT_S)
-        tx.sessions.sweep(self._clock())
-        tx.app_gate.sweep(self._clock())
-        tx.announcements.sweep(self._clock())
-        tx.token_uses.sweep(self._clock() - TOKEN_USES_S)
-        tx.runs.sweep(MOST_TEXTS_SWEPT)
+        tx.idempotency.delete_before(self._clock() - self.policy.idempotency_s)
+        tx.decisions.delete_before(self._clock() - KEPT_S)
+        tx.sessions.delete_expired(self._clock())
+        tx.app_gate.delete_expired(self._clock())
+        tx.announcements.delete_expired(self._clock())
+        tx.token_uses.delete_before(self._clock() - TOKEN_USES_S)
+        tx.runs.delete_unused_texts(MOST_TEXTS_DELETED)
         if self.policy.keep.audit_s is not None:
-            tx.audit.sweep(self._clock() - self.policy.keep.audit_s, MOST_SWEPT)
+            tx.audit.delete_before(self._clock() - self.policy.keep.audit_s, MOST_DELETED)

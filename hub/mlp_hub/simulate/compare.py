@@ -59,7 +59,7 @@ class Lives:
         self._before = before or {}
         self.of: dict[str, Life] = {}
 
-    def take(self, line: dict[str, Any]) -> None:
+    def add_line(self, line: dict[str, Any]) -> None:
         """Take in one line."""
         event, name = line.get("event"), line.get("job", "")
         if event == "submitted":
@@ -121,14 +121,14 @@ def figures(lives: Iterable[Life], summary: dict[str, Any], weights: dict[str, f
     whole = sum(u[key] for u in used.values())
     per_tenant = {}
     for name, sums in by_tenant.items():
-        per_tenant[name] = _told(sums) | {
+        per_tenant[name] = _figures_of(sums) | {
             "cpu_h": round(used[name]["cpu_s"] / 3600, 6),
             "gpu_h": round(used[name]["gpu_s"] / 3600, 6),
             "share": round(used[name][key] / whole, 6) if whole else 0.0,
             "fair_share": round(fair[name], 6),
         }
     return {
-        **_told(every),
+        **_figures_of(every),
         "makespan_s": summary["makespan_s"],
         "utilization": summary["utilization"],
         "lost_work_s": summary["lost_work_s"],
@@ -182,7 +182,7 @@ def _count(sums: _Sums, life: Life, fair: float) -> None:
             sums.unfair.append(took * fair / life.length)
 
 
-def _told(sums: _Sums) -> dict[str, Any]:
+def _figures_of(sums: _Sums) -> dict[str, Any]:
     waits = sorted(sums.waits)
     return {
         "jobs": sums.jobs,

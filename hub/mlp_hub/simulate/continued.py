@@ -29,7 +29,7 @@ class Continued(Simulation):
         """Let a job run on that ran before."""
         started = job.started or 0.0
         self.tally.submitted(run, self.now)
-        self._tell("submitted", run)
+        self._emit("submitted", run)
         self._runs[run.uid] = self._by_name[run.name] = run
         run.starts = 1
         self._running += 1
@@ -37,7 +37,7 @@ class Continued(Simulation):
         end = None if job.time_limit is None else started + job.time_limit
         self._core.start(AdmittedWorkload(self._waiting(run), job.placement, started, end))
         self._place(run, job.placement)
-        self._tell("started", run, placement={str(rank): node for rank, node in enumerate(job.placement)})
+        self._emit("started", run, placement={str(rank): node for rank, node in enumerate(job.placement)})
         self._schedule_end(run)
 
     def _waiting(self, run: Run) -> PendingWorkload:

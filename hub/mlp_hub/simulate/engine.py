@@ -113,7 +113,7 @@ class Simulation:
             self._happenings()
             self._submit()
             self._plan()
-            self._tell_waits()
+            self._emit_waits()
             self.tally.settle(at)
             yield from self._lines
             self._lines.clear()
@@ -153,9 +153,9 @@ class Simulation:
             if at_limit:
                 limit, needs = run.line.time_limit, attempt.end() - attempt.started
                 message = f"ran into its time limit of {limit:g} s; it needs {needs:g} s"
-                self._tell("failed", run, reason="TimeLimit", message=message)
+                self._emit("failed", run, reason="TimeLimit", message=message)
             else:
-                self._tell("finished", run)
+                self._emit("finished", run)
             self._over(run, "failed" if at_limit else "finished")
 
     def _happenings(self) -> None:
@@ -187,7 +187,7 @@ class Simulation:
                 f"node {node} was lost; all its workers ({attempt.workers}) stop, and start again together"
             )
             self.tally.counts["evicted"] += 1
-            self._tell("evicted", run, reason="NodeLost", message=message)
+            self._emit("evicted", run, reason="NodeLost", message=message)
             self._requeue(run, attempt)
 
     def _node_up(self, node: str) -> None:
@@ -216,7 +216,7 @@ class Simulation:
         else:
             self._core.withdraw(run.uid)
             self._stops_waiting(run)
-        self._tell("cancelled", run)
+        self._emit("cancelled", run)
         self._over(run, "cancelled")
 
     def _submit(self) -> None:
@@ -226,12 +226,12 @@ class Simulation:
             # the order of uids is the order of submission, which the core falls back on where all else is equal
             run = Run(f"{self._serial:08d}", it.name, it.line, self.now, self.now)
             self.tally.submitted(run, self.now)
-            self._tell("submitted", run)
+            self._emit("submitted", run)
             if (verdict := self._check(run)) is not None:
-                self._tell("refused", run, reason=str(verdict.reason), message=str(verdict.headline))
+                self._emit("refused", run, reason=str(verdict.reason), message=str(verdict.headline))
                 self._over(run, "refused")
             elif it.name in self._cancelled_before:
-                self._tell("cancelled", run)
+                self._emit("cancelled", run)
                 self._over(run, "cancelled")
             else:
                 self._runs[run.uid] = self._by_name[run.name] = run
@@ -242,7 +242,7 @@ class Simulation:
         shape = (line.tenant, line.per_worker, line.workers_min, line.gpu_kind, line.topology)
         if shape not in self._checked:
             if self._possible is None:
-                self._possible = Possible.of(self.scenario.nodes, tuple(self._tenants.values()))
+                self._possible = Possible.from_nodes(self.scenario.nodes, tuple(self._tenants.values()))
             self._checked[shape] = self._possible.check(self._waiting(run))
         return self._checked[shape]
 
@@ -273,12 +273,12 @@ class Simulation:
 
     def _hears(self, uid: str, reason: Reason) -> bool:
         """Return whether a reason is new for a job; its earlier reasons of this instant are out of date."""
-        told = str(reason) in self._runs[uid].told
-        if told:
+        is_new = str(reason) in self._runs[uid].told
+        if is_new:
             self._waits[uid] = None
         else:
             self._waits.setdefault(uid, None)  # its place in the order
-        return not told
+        return not is_new
 
     def _timed_plan(self) -> list[Decision]:
         effort = self._core.state.effort
@@ -295,8 +295,8 @@ class Simulation:
         self._running += 1
         run.attempt = Attempt.start(run.line, self.now, admit.workers, run.kept, cost)
         self._place(run, admit.placement)
-        self._tell("admitted", run)
-        self._tell("started", run, placement=_by_rank(run.placement))
+        self._emit("admitted", run)
+        self._emit("started", run, placement=_by_rank(run.placement))
         self._schedule_end(run)
 
     def _resize(self, run: Run, resize: Resize) -> None:
@@ -306,7 +306,7 @@ class Simulation:
         attempt.resize(self.now, resize.workers)
         self._unplace(run)
         self._place(run, resize.placement)
-        self._tell(event, run, placement=_by_rank(run.placement))
+        self._emit(event, run, placement=_by_rank(run.placement))
         self._schedule_end(run)
 
     def _preempt(self, run: Run, preempt: Preempt) -> None:
@@ -314,17 +314,17 @@ class Simulation:
         self.tally.preempted(run)
         self.tally.lost(attempt.lost())
         verdict = preempt.verdict
-        self._tell("preempted", run, reason=str(verdict.reason), message=str(verdict.headline))
+        self._emit("preempted", run, reason=str(verdict.reason), message=str(verdict.headline))
         self._requeue(run, attempt)
 
     def _requeue(self, run: Run, attempt: Attempt) -> None:
         """Queue a job again that was stopped: with its age, and the work that its last checkpoint kept."""
         run.kept = attempt.kept
         run.waiting_since = self.now
-        self._tell("requeued", run)
+        self._emit("requeued", run)
         self._core.submit(self._waiting(run))
 
-    def _tell_waits(self) -> None:
+    def _emit_waits(self) -> None:
         """Say why jobs wait: of each wait every reason once, because in a crowd they go back and forth at each event."""
         new = [
             (run, wait.verdict)
@@ -338,7 +338,7 @@ class Simulation:
         for run, verdict in new:
             reason = str(verdict.reason)
             run.told.add(reason)
-            self._tell(
+            self._emit(
                 "waiting",
                 run,
                 reason=reason,
@@ -347,7 +347,9 @@ class Simulation:
             )
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
-        return self._foresight.look(self._core, self.now, uids, len(self._runs) + len(self.scenario.nodes))
+        return self._foresight.foresee_starts(
+            self._core, self.now, uids, len(self._runs) + len(self.scenario.nodes)
+        )
 
     # --- bookkeeping
 
@@ -396,7 +398,7 @@ class Simulation:
         run.version += 1
         heapq.heappush(self._calendar, (max(end, self.now), run.uid, run.version))
 
-    def _tell(self, event: str, run: Run, **more: Any) -> None:
+    def _emit(self, event: str, run: Run, **more: Any) -> None:
         self._lines.append({"t": self.now, "event": event, "job": run.name, **more})
 
     def _close(self, until: float | None) -> None:
@@ -420,7 +422,7 @@ def typical_of(scenario: Scenario) -> tuple[tuple[Demand, float], ...]:
     shapes: dict[Demand, int] = {}
     tainted = are_kept_for_tenants(scenario.nodes)
     for line in scenario.jobs:
-        demand = Demand.of(line.per_worker, line.gpu_kind, line.tenant if tainted else None)
+        demand = Demand.from_resources(line.per_worker, line.gpu_kind, line.tenant if tainted else None)
         shapes[demand] = shapes.get(demand, 0) + line.count * line.workers_max
     total = sum(shapes.values())
     kept: list[tuple[Demand, int]] = []

@@ -33,7 +33,7 @@ class Foresight:
         """Note that something happens again."""
         self._credit += CREDIT_PER_INSTANT
 
-    def look(self, core: Core, now: float, uids: list[str], copied: int) -> dict[str, float | None]:
+    def foresee_starts(self, core: Core, now: float, uids: list[str], copied: int) -> dict[str, float | None]:
         """Return when these jobs will start, as far as it can be told; `copied` are the jobs and nodes there are."""
         copying = 1.0 + copied / JOBS_PER_UNIT
         left = self._credit - copying

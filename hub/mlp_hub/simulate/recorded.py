@@ -159,7 +159,7 @@ class Lengths:
             self._by_user.setdefault((user, stem), []).append(seconds)
             self._by_name.setdefault(stem, []).append(seconds)
 
-    def of(self, user: str, name: str, time_limit: float | None) -> tuple[float, str]:
+    def length_of(self, user: str, name: str, time_limit: float | None) -> tuple[float, str]:
         """Return (seconds, what told them: limit, like, default)."""
         if time_limit is not None:
             return time_limit, "limit"
@@ -189,13 +189,13 @@ def present_of(snapshot: Snapshot, now: float, lengths: Lengths, left_out: Mappi
     jobs = []
     for running in snapshot.running:
         ran = max(now - running.started_at, 0.0)
-        length, told_by = lengths.of(running.job.user, running.job.name, running.job.time_limit)
+        length, told_by = lengths.length_of(running.job.user, running.job.name, running.job.time_limit)
         length = ran + _SOON if running.stopping else outlived(length, ran)
         job = _present(running.job, now, length, told_by)
         jobs.append(replace(job, started=-ran, placement=running.placement))
     for waiting in snapshot.waiting:
         if waiting.kind == JOB:
-            length, told_by = lengths.of(waiting.user, waiting.name, waiting.time_limit)
+            length, told_by = lengths.length_of(waiting.user, waiting.name, waiting.time_limit)
             jobs.append(_present(waiting, now, length, told_by))
         else:
             asked = _present(waiting, now, DEFAULT_LENGTH_S, "server")

@@ -38,7 +38,7 @@ _quota = msgspec.json.Decoder(Quota)
 _runtime = msgspec.json.Decoder(Runtime)
 
 
-class Past(msgspec.Struct, array_like=True, frozen=True):
+class HistoryColumns(msgspec.Struct, array_like=True, frozen=True):
     """Data of a job that its columns lack; older hubs did not write the last one."""
 
     waiting_since: float | None
@@ -49,9 +49,9 @@ class Past(msgspec.Struct, array_like=True, frozen=True):
     stages: StageTimes = NO_TIMES
 
 
-RAN = Past.__struct_fields__.index("ran")
+RAN = HistoryColumns.__struct_fields__.index("ran")
 """Given: index of the seconds that earlier attempts ran in the JSON of `past`."""
-_past_decoder = msgspec.json.Decoder(Past)
+_past_decoder = msgspec.json.Decoder(HistoryColumns)
 _limits = msgspec.json.Decoder(dict[str, int])
 _object = msgspec.json.Decoder(dict[str, Any])
 _tenant_hints = get_type_hints(Tenant)
@@ -159,7 +159,7 @@ def job_of(row: Any) -> Job:
     spec, steered = _spec.decode(row.spec), AS_SUBMITTED
     if row.steered is not None:
         steered = _steered.decode(row.steered)
-        spec = steered.of(spec)
+        spec = steered.effective_spec(spec)
     return Job(
         uid=row.uid,
         spec=spec,
@@ -207,8 +207,8 @@ def _past_of(job: Job) -> str | None:
     plain = not job.ran and job.progress_since is None and job.stages == NO_TIMES
     if plain and (job.waiting_since, job.waited) == usual:
         return None
-    told = (job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since)
-    return dumps(told if job.stages == NO_TIMES else (*told, job.stages))
+    columns = (job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since)
+    return dumps(columns if job.stages == NO_TIMES else (*columns, job.stages))
 
 
 def ran_of(row: Any) -> float:
@@ -224,11 +224,11 @@ def ran_before(row: Any) -> float:
     return _past(row).ran
 
 
-def _past(row: Any) -> Past:
+def _past(row: Any) -> HistoryColumns:
     if row.past is not None:
-        past: Past = _past_decoder.decode(row.past)
+        past: HistoryColumns = _past_decoder.decode(row.past)
         return past
-    return Past(*_usual(row.phase, row.queued_at, row.admitted_at))
+    return HistoryColumns(*_usual(row.phase, row.queued_at, row.admitted_at))
 
 
 def ended_of(row: Any) -> EndedJob:

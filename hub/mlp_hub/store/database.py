@@ -57,7 +57,7 @@ class Database:
         if self._writer is not None:
             return
         if self._file_guard is not None:
-            self._file_guard.take()
+            self._file_guard.acquire_lock()
         try:
             if self._guard:
                 self.check_schema()
@@ -87,8 +87,8 @@ class Database:
     def let_pass(self, fence: Fence | None, cut: Callable[[], None] | None = None) -> None:
         """Have each later transaction of `write` begin with `fence(tx)`; an exception of it undoes the whole transaction.
 
-        Its result is called after the commit, and only then, by the writing thread. That thread calls `cut` within
-        `writer.LOOK_S` after PostgreSQL has ended its connection: nothing that this process knew from it is sure.
+        Its result is called after the commit, and only then, by the writing thread. That thread calls `cut` as
+        soon as PostgreSQL has ended its connection: nothing that this process knew from it is sure.
         """
         self._fence, self._cut = fence, cut
         if self._writer is not None:

@@ -110,7 +110,7 @@ class FileGuard:
         self._path = Path(f"{database}.lock")
         self._fd = -1
 
-    def take(self) -> None:
+    def acquire_lock(self) -> None:
         """Take the lock or raise `StoreInUse`."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:

@@ -202,7 +202,7 @@ class OfJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class EndedSize:
     """A job that ended, since when, and about how many bytes are stored of it."""
 
     job: str  # its uid

@@ -10,7 +10,6 @@ from mlp_hub.store.repos.announcements import Announcements
 from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.app_uses import AppUses
 from mlp_hub.store.repos.apps import Apps
-from mlp_hub.store.repos.asking import Asking
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.caps import Caps
@@ -32,6 +31,7 @@ from mlp_hub.store.repos.misc import (
 from mlp_hub.store.repos.models import Models
 from mlp_hub.store.repos.notices import Notices
 from mlp_hub.store.repos.relocations import Relocations
+from mlp_hub.store.repos.requests import TeamRequests
 from mlp_hub.store.repos.runs import Runs
 from mlp_hub.store.repos.runtimes import Runtimes
 from mlp_hub.store.repos.secrets import Secrets
@@ -171,9 +171,9 @@ class Tx:
         return Caps(self.connection)
 
     @cached_property
-    def asking(self) -> Asking:
+    def asking(self) -> TeamRequests:
         """Requests for decisions: more quota, places in tenants."""
-        return Asking(self.connection)
+        return TeamRequests(self.connection)
 
     @cached_property
     def runtimes(self) -> Runtimes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import queue
 import select
 import threading
@@ -32,8 +33,6 @@ Fence = Callable[[Tx], Callable[[], None]]
 
 That data is all that it read and changed.
 """
-LOOK_S = 0.1
-"""Tuning: seconds between two looks of a writer with nothing to write whether PostgreSQL has ended its connection."""
 MAX_BATCH = 512
 MAX_BATCH_S = 0.05  # work that waits for the common commit waits no longer than about this
 
@@ -47,6 +46,38 @@ class _Work:
     fenced: bool = True
     result: Any = None
     error: BaseException | None = None
+
+
+class _Works(queue.SimpleQueue["_Work | None"]):
+    """Queue of work whose reader can watch a descriptor while nothing is queued."""
+
+    def __init__(self) -> None:
+        self._woken = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._watching = False
+
+    def add(self, work: _Work | None) -> None:
+        """Queue work, or None for the end."""
+        self.put(work)
+        if self._watching:
+            os.eventfd_write(self._woken, 1)
+
+    def watch(self, descriptor: int) -> bool:
+        """Wait until work is queued or the descriptor can be read; return whether the latter holds."""
+        arrived = select.poll()
+        arrived.register(descriptor, select.POLLIN)
+        arrived.register(self._woken, select.POLLIN)
+        self._watching = True  # before the look into the queue: work that comes between the two wakes
+        try:
+            ready = dict(arrived.poll(None if self.empty() else 0))
+        finally:
+            self._watching = False
+        if self._woken in ready:
+            os.eventfd_read(self._woken)
+        return descriptor in ready
+
+    def close(self) -> None:
+        """Give the descriptor back; nothing may be added any more."""
+        os.close(self._woken)
 
 
 class Writer:
@@ -66,7 +97,7 @@ class Writer:
         self._engine = engine
         self._on_connect = on_connect
         self._before_batch = before_batch
-        self._queue: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
+        self._queue = _Works()
         self._connection: Connection | None = None
         self.fence: Fence | None = None
         self.cut: Callable[[], None] | None = None
@@ -99,7 +130,7 @@ class Writer:
             raise StoreUnavailable(msg("the store is closed"))
         loop = asyncio.get_running_loop()
         work = _Work(fn, loop, loop.create_future(), durable, fenced)
-        self._queue.put(work)
+        self._queue.add(work)
         return work.future
 
     def close(self) -> None:
@@ -107,8 +138,9 @@ class Writer:
         if self._closed:
             return
         self._closed = True
-        self._queue.put(None)
+        self._queue.add(None)
         self._thread.join()
+        self._queue.close()
         self._disconnect()
 
     def _run(self) -> None:
@@ -144,12 +176,11 @@ class Writer:
 
     def _next(self) -> _Work | None:
         """Return the next piece of work to write. Meanwhile check whether PostgreSQL has ended the connection."""
-        while True:
-            try:
-                return self._queue.get(timeout=None if self._in_a_file else LOOK_S)
-            except queue.Empty:
-                if self._connection is not None and _is_ended(self._connection):
-                    self._recover("its connection was ended")
+        while self._connection is not None and not self._in_a_file and self._queue.empty():
+            driver: Any = self._connection.connection.dbapi_connection
+            if driver.closed or (self._queue.watch(driver.pgconn.socket) and _is_ended(driver)):
+                self._recover("its connection was ended")
+        return self._queue.get()
 
     @property
     def _in_a_file(self) -> bool:
@@ -261,17 +292,10 @@ def lost(connection: Connection, error: Exception) -> bool:
     return False
 
 
-def _is_ended(connection: Connection) -> bool:
-    """Whether PostgreSQL has ended a connection on which nothing is asked now."""
+def _is_ended(driver: Any) -> bool:
+    """Whether PostgreSQL has ended a connection on which nothing is asked now, and something can be read."""
     import psycopg  # noqa: PLC0415 - only where PostgreSQL is used
 
-    driver: Any = connection.connection.dbapi_connection
-    if driver.closed:
-        return True
-    arrived = select.poll()
-    arrived.register(driver.pgconn.socket, select.POLLIN)
-    if not arrived.poll(0):
-        return False
     try:
         driver.pgconn.consume_input()
     except psycopg.Error:

@@ -72,7 +72,7 @@ class AppPage(Page):
             return
         asked = {"next": rest}
         if WAY.fullmatch(way):
-            wait = service.limiter.take("app-visit", principal.key)
+            wait = service.limiter.take_token("app-visit", principal.key)
             if wait:
                 self.message(
                     429, msg("Too often"), msg("Too many attempts to open apps. Try again in {n} s.", n=wait)

@@ -14,21 +14,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from gangs import launch
-from kube import Kube, RefusedError
-from kube_between import KubeBetween
-from kube_lab import KubeLab, configuration
 from mlp_cluster import fake_nodes
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Executor, LaunchSpec
-from mlp_hub.executors.kubernetes.claims import ABOUT, about_of, claim_object, object_name
+from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, about_of, claim_object, object_name
 from mlp_hub.executors.kubernetes.gang import describe
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, JOBS, Object
-from tenancy import as_somebody
-from waiting import PATIENCE_S, until
+from support.cluster.gangs import launch
+from support.cluster.kube import Kube, RefusedError
+from support.cluster.kube_between import KubeBetween
+from support.cluster.kube_lab import KubeLab, configuration
+from support.cluster.tenancy import as_somebody
+from support.waiting import PATIENCE_S, until
 
 KWOK = {"key": "kwok.x-k8s.io/node", "operator": "Exists"}
 ROOM = Resources(cpu=16_000, ram=65_536)

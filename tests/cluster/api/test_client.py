@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-import waiting
-from kube import Namespace
-from kube_lab import configuration
 from mlp_hub.kubernetes import client as clients
 from mlp_hub.kubernetes.client import KubernetesClient, Listed
 from mlp_hub.kubernetes.errors import (
@@ -24,6 +21,9 @@ from mlp_hub.kubernetes.errors import (
 )
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, JOBS, MPI_JOBS, POD_GROUPS, TF_JOBS, Kind, Object, name_of
 from mlp_hub.kubernetes.reflector import Reflector, Selection
+from support import waiting
+from support.cluster.kube import Namespace
+from support.cluster.kube_lab import configuration
 
 Asks = Callable[[KubernetesClient], Awaitable[None]]
 YOUNG = POD_GROUPS

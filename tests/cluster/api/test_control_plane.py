@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from kube import Kube, Namespace, RefusedError
 from mlp_cluster import fake_nodes
+from support.cluster.kube import Kube, Namespace, RefusedError
 
 # other tests make and delete nodes that kwok plays while these run
 (OURS,) = (f"{key}={value}" for key, value in fake_nodes.ADDED.items())

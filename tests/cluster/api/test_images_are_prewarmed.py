@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from kube import Kube
-from kube_installation import installation
 from mlp_cluster import fake_nodes
 from mlp_hub.executors.kubernetes import prewarming
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import DAEMON_SETS, NAMESPACES
-from waiting import until
+from support.cluster.kube import Kube
+from support.cluster.kube_installation import installation
+from support.waiting import until
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def opened(kube: Kube, mark: str) -> AsyncIterator[tuple[KubernetesClient,
 async def test_the_images_used_most_come_to_all_nodes_and_go_when_others_are(kube: Kube, marked: str) -> None:
     async def images(client: KubernetesClient, at: Any) -> dict[str, tuple[int, int]]:
         found = (await client.list(DAEMON_SETS, at.namespace, labels=prewarming.selector(at))).items
-        return {image: (ready, of) for image, ready, of in map(prewarming.told, found)}
+        return {image: (ready, of) for image, ready, of in map(prewarming.keeper_status, found)}
 
     async with opened(kube, marked) as (client, at):
         await prewarming.keep(client, at, ["example.org/train:1", "example.org/rare:1"])

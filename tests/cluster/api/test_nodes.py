@@ -15,15 +15,15 @@ import pytest
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import load_kube_config
 
-from cut_line import Line
-from kube import Kube, Namespace
-from kube_installation import installation
 from mlp_cluster import fake_nodes
 from mlp_hub.executors.kubernetes.nodes.cluster_nodes import ClusterNodes
 from mlp_hub.executors.nodes import ConditionKind, NodeInfo, Taint
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NODES, PODS
-from waiting import until
+from support.cluster.kube import Kube, Namespace
+from support.cluster.kube_installation import installation
+from support.failover.cut_line import Line
+from support.waiting import until
 
 KWOK = {"key": "kwok.x-k8s.io/node", "operator": "Exists"}
 H100 = "nvidia-h100-80gb-hbm3"

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from hub_stack import Browser, text_of
-from kube import Kube
 from mlp_cluster import fake_nodes
-from pod_stack import PodStack
-from waiting import wait_for
+from support.cluster.kube import Kube
+from support.cluster.pod_stack import PodStack
+from support.hubs.hub_stack import Browser, text_of
+from support.waiting import wait_for
 
 PRODUCTS = {"big": ("NVIDIA-B200", 8), "small": ("NVIDIA-T4", 1)}
 CONFIG = """

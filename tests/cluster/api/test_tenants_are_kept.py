@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from kube import Kube
-from kube_installation import installation
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import Superseded, TenantPlace
 from mlp_hub.executors.kubernetes.tenancy import files
@@ -23,9 +21,11 @@ from mlp_hub.kubernetes import kinds
 from mlp_hub.kubernetes.errors import ForbiddenError
 from mlp_hub.kubernetes.kinds import Kind, Object
 from mlp_language.render import ENGLISH, render
-from pods import pod
-from tenancy import Tenancy, connect_as, running_rig, tenancy
-from waiting import until
+from support.cluster.kube import Kube
+from support.cluster.kube_installation import installation
+from support.cluster.pods import pod
+from support.cluster.tenancy import Tenancy, connect_as, running_rig, tenancy
+from support.waiting import until
 
 RED = TenantPlace("red", Quota(cpu=4000, ram=8192, gpu=2000), ("ann", "bob"))
 BLUE = TenantPlace("blue")

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from kube import Kube
-from kube_lab import configuration
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Superseded, TenantPlace
+from mlp_hub.executors.kubernetes.composed import ClusterExecutor
 from mlp_hub.executors.kubernetes.tenancy.keeper import TenantKeeper
-from mlp_hub.executors.kubernetes.whole import ClusterExecutor
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES
-from tenancy import connect_as, installation
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import configuration
+from support.cluster.tenancy import connect_as, installation
 
 
 def places(tmp_path: Path) -> Directories:

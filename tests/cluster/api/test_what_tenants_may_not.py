@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from kube import Kube, RefusedError
 from mlp_hub.executors.base import TenantPlace
 from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
-from pods import SMALL, asked, pod, pod_spec
-from tenancy import as_somebody, tenancy
-from waiting import wait_for
+from support.cluster.kube import Kube, RefusedError
+from support.cluster.pods import SMALL, asked, pod, pod_spec
+from support.cluster.tenancy import as_somebody, tenancy
+from support.waiting import wait_for
 
 KINDS = [JOBS, MPI_JOBS, TF_JOBS, PYTORCH_JOBS]
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from executor_lab import PROGRAMS
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_cluster.place import clone_name, find
 from mlp_cluster.space import Space
 from mlp_cluster.up import up
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import verdict
+from mlp_hub.executors.kubernetes.composed import ClusterExecutor
 from mlp_hub.executors.kubernetes.gang import pods
-from mlp_hub.executors.kubernetes.whole import ClusterExecutor
 from mlp_hub.kubernetes.client import KubernetesClient
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
+from support.executors.executor_lab import PROGRAMS
 
 A = AttemptPhase
 
@@ -65,7 +65,7 @@ async def running_gang(lab: KubeLab) -> AsyncIterator[tuple[ClusterExecutor, Lau
 def said(seen: Observation) -> str:
     assert seen.failure is not None
     assert seen.failure.cause is Cause.NODE_LOST  # after which a job is tried again elsewhere
-    return str(seen.failure.told)
+    return str(seen.failure.localized_message)
 
 
 async def test_a_gang_whose_node_is_killed_is_lost_whole(lab: KubeLab) -> None:

@@ -6,15 +6,15 @@ import asyncio
 import uuid
 from dataclasses import replace
 
-from kube import Kube
-from kube_installation import installation
 from mlp_cluster.place import clone_name, find
 from mlp_cluster.space import Space
 from mlp_cluster.up import up
+from mlp_hub.executors.kubernetes.operators import discover
 from mlp_hub.executors.kubernetes.probes.operators import at_work
-from mlp_hub.executors.kubernetes.ways import discover
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES
+from support.cluster.kube import Kube
+from support.cluster.kube_installation import installation
 
 
 def test_operators_that_are_down_are_told_from_those_at_work(kube: Kube) -> None:

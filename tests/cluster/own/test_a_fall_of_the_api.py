@@ -7,10 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from executor_lab import PROGRAMS
-from kube import Kube, Namespace
-from kube_lab import KubeLab, configuration, until
 from mlp_cluster.place import clone_name, find
 from mlp_cluster.space import Space
 from mlp_cluster.up import up
@@ -20,6 +16,10 @@ from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ClusterUnreachable
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, Object
 from mlp_hub.kubernetes.reflector import Reflector, Selection
+from support import waiting
+from support.cluster.kube import Kube, Namespace
+from support.cluster.kube_lab import KubeLab, configuration, until
+from support.executors.executor_lab import PROGRAMS
 
 
 def kill(program: str) -> None:
@@ -92,7 +92,7 @@ async def test_attempts_continue_while_the_api_is_away(
             with pytest.raises(ClusterUnreachable):
                 await executor.stop(lasts.attempt, 5.0)
             assert await executor.observe([lasts.attempt, ends.attempt]) == before
-            await asyncio.to_thread(lab.put_in_run, ends.of, "go", "")
+            await asyncio.to_thread(lab.put_in_run, ends.of_run, "go", "")
             # what a rank writes down is known whether or not the cluster answers
             await until(executor, ends.attempt, AttemptPhase.SUCCEEDED)
             await asyncio.to_thread(revive, kube)

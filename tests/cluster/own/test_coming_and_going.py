@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kube import Kube, Namespace
 from mlp_cluster import cgroups
 from mlp_cluster.place import Place, base, clone_name, find
 from mlp_cluster.space import HIDDEN, Space
 from mlp_cluster.up import down, up
+from support.cluster.kube import Kube, Namespace
 
 NAME = f"{clone_name()}-two"
 JOBS = Path(__file__).parents[1] / "pods" / "jobs"

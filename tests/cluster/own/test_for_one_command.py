@@ -15,7 +15,7 @@ import pytest
 from mlp_cluster import cgroups
 from mlp_cluster.passing import collect
 from mlp_cluster.place import ROOT, base
-from waiting import wait_for
+from support.waiting import wait_for
 
 RUN = "k=$(make -s kubeconfig); $(dirname $k)/kubectl --kubeconfig=$k get --raw /readyz; exit 7"
 ENDLESS = 'echo "$CLUSTER_NAME" >"$0"; touch /tmp/of-the-command; sleep 100000'

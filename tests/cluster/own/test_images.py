@@ -6,8 +6,8 @@ import json
 import urllib.request
 from pathlib import Path
 
-from kube import Namespace
 from mlp_cluster.__main__ import main
+from support.cluster.kube import Namespace
 
 JOBS = Path(__file__).parents[1] / "pods" / "jobs"
 

@@ -19,18 +19,18 @@ import pytest
 import tritonclient.http as triton
 from sklearn.linear_model import LinearRegression
 
-from installs import InACluster
-from kube import Kube
-from kube_lab import KubeLab
-from kube_lab import until as until_phase
-from live_hub import BIN, LiveHub
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.sandbox import open_shelf
 from mlp_hub.service.apps.probing import ReplicaProbe, answers_now
 from mlp_hub.service.apps.replicas import PROGRAM
-from object_stores import KEYS, real_store
-from waiting import PATIENCE_S, until, wait_for
+from support.cluster.installs import InACluster
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab
+from support.cluster.kube_lab import until as until_phase
+from support.hubs.live_hub import BIN, LiveHub
+from support.stores.object_stores import KEYS, real_store
+from support.waiting import PATIENCE_S, until, wait_for
 
 SERVES = Resources(cpu=500, ram=1024)
 TRAINS = """

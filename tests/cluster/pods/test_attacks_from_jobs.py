@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-import waiting
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_hub.executors.base import AttemptKey, AttemptPhase, LaunchSpec
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.workspace import JobRun
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
 
 A = AttemptPhase
 FORGES = """
@@ -75,4 +75,4 @@ async def test_a_reason_that_a_program_forges_is_told_as_text_or_not_at_all(lab:
         await forged(executor, spec)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert seen.failure is not None
-        assert str(seen.failure.told) == "no room"
+        assert str(seen.failure.localized_message) == "no room"

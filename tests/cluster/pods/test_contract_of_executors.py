@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from contract import Contract
 from integration.executors import test_every_executors_attempts as attempts
 from integration.executors import test_every_executors_epochs as epochs
 from integration.executors import test_every_executors_logs as logs
 from integration.executors import test_every_executors_workspace as workspace
-from kube import Kube
-from kube_lab import KubeLab
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab
+from support.executors.contract import Contract
 
 
 @pytest.fixture(scope="class")

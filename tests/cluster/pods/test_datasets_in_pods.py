@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_hub.executors.base import AttemptKey, AttemptPhase, DataMount
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import open_shelf
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
 
 OWNER = 300_777
 READS = """
@@ -49,5 +49,7 @@ async def test_a_job_reads_another_members_dataset_and_nothing_beside_it(lab: Ku
         spec = lab.spec(READS, data=data)
         await executor.start(spec)
         assert (await until(executor, spec.attempt)).phase is AttemptPhase.SUCCEEDED
-        lines = [line.text for line in (await executor.read_log(AttemptKey(spec.attempt, spec.of), 0)).lines]
+        lines = [
+            line.text for line in (await executor.read_log(AttemptKey(spec.attempt, spec.of_run), 0)).lines
+        ]
         assert lines == ["read miaow miaow", "refused 30", "refused 30", "refused 2", "refused 2"]

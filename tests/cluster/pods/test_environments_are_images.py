@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from brought_rig import running_rig
-from kube import Kube
 from mlp_api.environments import EnvironmentCreate
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
-from mlp_hub.executors.kubernetes import troubles
-from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.executors.kubernetes import pod_problems
+from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.executors.workspace import JobRun
+from support.cluster.brought_rig import running_rig
+from support.cluster.kube import Kube
 
 TENSORFLOW, NOWHERE = "mlp.local/tf:dev", "mlp.local/nowhere:1"
 FINDS = "import importlib.util; print('tensorflow' if importlib.util.find_spec('tensorflow') else 'none')"
@@ -24,7 +24,7 @@ FINDS = "import importlib.util; print('tensorflow' if importlib.util.find_spec('
 async def test_a_job_runs_in_the_image_of_its_environment(
     kube: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(troubles, "IMAGE_S", 0.0)
+    monkeypatch.setattr(pod_problems, "IMAGE_S", 0.0)
 
     async with running_rig(kube, tmp_path) as rig:
         service, jobs = rig.platform.environments, rig.platform.jobs

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-import waiting
-from executor_lab import PROGRAMS
-from kube import Kube
-from kube_lab import KubeLab, OwnClientExecutor, until
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import executor as kubernetes_executor
-from mlp_hub.executors.kubernetes import troubles, why
+from mlp_hub.executors.kubernetes import no_pods, pod_problems
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.kubernetes.client import KubernetesClient
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, OwnClientExecutor, until
+from support.executors.executor_lab import PROGRAMS
 
 LASTS = "print('began', flush=True); " + PROGRAMS["lasts"]
 A = AttemptPhase
@@ -56,9 +56,9 @@ async def nothing_left(lab: KubeLab) -> None:
 
 
 def lines(lab: KubeLab, spec: LaunchSpec) -> list[str]:
-    from mlp_hub.executors.mounted.logs import read_log
+    from mlp_hub.executors.shared_volume.logs import read_log
 
-    return [line.text for line in read_log(lab.directories.workspace(spec.of), 0).lines]
+    return [line.text for line in read_log(lab.directories.workspace(spec.of_run), 0).lines]
 
 
 async def began(lab: KubeLab, spec: LaunchSpec) -> None:
@@ -71,7 +71,7 @@ async def began(lab: KubeLab, spec: LaunchSpec) -> None:
 def said(seen: Observation) -> str:
     assert seen.failure is not None
     assert seen.failure.said is not None
-    return str(seen.failure.told)
+    return str(seen.failure.localized_message)
 
 
 @pytest.mark.differs("Starts that wait", only="cluster")
@@ -85,7 +85,7 @@ async def test_an_image_that_does_not_exist_is_told_and_then_fails_the_start(
         await executor.start(spec)
         await executor.start(invalid)
         await waits(executor, spec, "image cannot be fetched")
-        monkeypatch.setattr(troubles, "IMAGE_S", 0.0)
+        monkeypatch.setattr(pod_problems, "IMAGE_S", 0.0)
         for each in (spec, invalid):
             seen = await until(executor, each.attempt, A.FAILED)
             assert seen.failure is not None
@@ -230,13 +230,13 @@ async def test_a_quota_that_refuses_pods_is_told_and_then_fails_the_start(
 ) -> None:
     lab("create", "quota", "none", "--hard=pods=0")
     lab("wait", "quota/none", "--for=jsonpath={.status.hard}", "--timeout=60s")
-    monkeypatch.setattr(why, "AGAIN_S", 0.5)
+    monkeypatch.setattr(no_pods, "AGAIN_S", 0.5)
     spec = lab.spec("print('never')")
 
     async with lab.executing() as executor:
         await executor.start(spec)
         await waits(executor, spec, "exceeded quota: none")
-        monkeypatch.setattr(why, "QUOTA_S", 0.0)
+        monkeypatch.setattr(no_pods, "QUOTA_S", 0.0)
         seen = await until(executor, spec.attempt, A.FAILED)
         assert "the cluster refused its pods" in said(seen)
 

@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from executor_lab import PROGRAMS
-from kube import Kube, RefusedError
-from kube_lab import KubeLab, until
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
-from mlp_hub.executors.kubernetes import verdict, why
+from mlp_hub.executors.kubernetes import no_pods, verdict
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
-from mlp_hub.executors.kubernetes.rights import RIGHTS, served
+from mlp_hub.executors.kubernetes.operators import OperatorWays
+from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
 from mlp_hub.executors.kubernetes.tenancy.needed import Need
-from mlp_hub.executors.kubernetes.ways import Ways
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import JOBS, POD_GROUPS, Object, name_of
-from pods import pod
-from tenancy import connect_as
+from support import waiting
+from support.cluster.kube import Kube, RefusedError
+from support.cluster.kube_lab import KubeLab, until
+from support.cluster.pods import pod
+from support.cluster.tenancy import connect_as
+from support.executors.executor_lab import PROGRAMS
 
 LASTS = "print('began', flush=True); " + PROGRAMS["lasts"]
 A = AttemptPhase
@@ -40,7 +40,7 @@ def lab(kube: Kube, tmp_path: Path) -> Iterator[KubeLab]:
 
 def said(seen: Observation) -> str:
     assert seen.failure is not None
-    return str(seen.failure.told)
+    return str(seen.failure.localized_message)
 
 
 async def all_run(executor: KubernetesExecutor, spec: LaunchSpec) -> Observation:
@@ -98,7 +98,7 @@ async def test_a_pod_group_that_somebody_deletes_is_a_loss_unless_its_pods_are_b
         await asyncio.to_thread(lab, "delete", "podgroups.scheduling.volcano.sh", "--all")
         seen = await until(executor, waits.attempt, A.LOST)
         assert said(seen).startswith("somebody deleted its PodGroup job0002-")
-        await asyncio.to_thread(lab.put_in_run, runs.of, "go", "")
+        await asyncio.to_thread(lab.put_in_run, runs.of_run, "go", "")
         await until(executor, runs.attempt, A.SUCCEEDED)
         for spec in (runs, waits):
             await executor.forget(spec.attempt)
@@ -144,7 +144,7 @@ def refusal(lab: KubeLab, group: str, version: str, plural: str) -> list[Object]
 async def test_an_admission_refusal_fails_the_start_with_its_message(
     lab: KubeLab, kind: tuple[str, str, str], what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(why, "AGAIN_S", 0.5)
+    monkeypatch.setattr(no_pods, "AGAIN_S", 0.5)
     asked = refusal(lab, *kind)
     lab.apply(*asked)
     probe = (
@@ -238,7 +238,7 @@ async def test_a_cluster_without_operators_refuses_mpi_alone_and_says_what_to_in
     mpi = lab.spec("print('never')", runtime="mpi", workers=2)
     others = [lab.spec("print('ran')", runtime=name, workers=2) for name in ("plain", "torch", "tf")]
 
-    async with lab.executing(ways=Ways(frozenset({JOBS}))) as executor:
+    async with lab.executing(ways=OperatorWays(frozenset({JOBS}))) as executor:
         with pytest.raises(CannotStart) as refused:
             await executor.start(mpi)
         assert str(refused.value) == (

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from gangs import PLAIN_CLUSTER, GangRig, launch
-from kube import Kube
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import RankRole, Runtime
 from mlp_hub.executors.base import EntryPoint, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import lacking
-from mlp_hub.executors.kubernetes.ways import Ways
+from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.kubernetes.kinds import JOBS, PYTORCH_JOBS, TF_JOBS, VOLCANO_JOBS, Kind
-from waiting import wait_for
+from support.cluster.gangs import PLAIN_CLUSTER, GangRig, launch
+from support.cluster.kube import Kube
+from support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +186,9 @@ def ways_of(always: Kind, *more: Kind) -> pytest.MarkDecorator:
 
 @ways_of(TF_JOBS, VOLCANO_JOBS, JOBS)
 def test_two_tensorflow_workers_train_together(rig: GangRig, kind) -> None:
-    running = rig.start(_tf(MIRRORED, 2), Ways((rig.ways.served - {TF_JOBS, VOLCANO_JOBS, JOBS}) | {kind}))
+    running = rig.start(
+        _tf(MIRRORED, 2), OperatorWays((rig.ways.served - {TF_JOBS, VOLCANO_JOBS, JOBS}) | {kind})
+    )
     assert running.kind == kind
     running.ended()
     assert [running.texts(rank)[-1] for rank in range(2)] == [
@@ -199,7 +201,7 @@ def test_two_tensorflow_workers_train_together(rig: GangRig, kind) -> None:
 @ways_of(VOLCANO_JOBS, TF_JOBS, JOBS)
 def test_a_tensorflow_job_with_a_parameter_server_ends_with_its_chief(rig: GangRig, kind) -> None:
     served = (rig.ways.served - {TF_JOBS, VOLCANO_JOBS, JOBS}) | {kind}
-    running = rig.start(_tf(SERVERS, 2, 1), Ways(served))
+    running = rig.start(_tf(SERVERS, 2, 1), OperatorWays(served))
     running.ended()
     assert running.texts(0)[-1] == "total 5.0 over ps"
     for rank in (1, 2):  # those never end by themselves
@@ -227,7 +229,7 @@ else:
 @ways_of(PYTORCH_JOBS, JOBS)
 def test_ranks_of_torch_find_their_master(rig: GangRig, kind) -> None:
     served = (rig.ways.served - {PYTORCH_JOBS, JOBS}) | {kind}
-    running = rig.start(launch("torch", RENDEZVOUS, 3), Ways(served))
+    running = rig.start(launch("torch", RENDEZVOUS, 3), OperatorWays(served))
     assert running.kind == kind
     running.ended()
     assert running.texts(0) == ["rendezvous of ['1', '2'] 0"]

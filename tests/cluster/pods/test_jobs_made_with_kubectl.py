@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
-from brought_rig import IMAGE, running_rig
-from kube import Kube
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
-from pods import asked
-from waiting import until
+from support.cluster.brought_rig import IMAGE, running_rig
+from support.cluster.kube import Kube
+from support.cluster.pods import asked
+from support.waiting import until
 
 EXAMPLES = Path(__file__).parent / "jobs"
 LASTS = "import time\nprint('began', flush=True)\ntime.sleep(600)"

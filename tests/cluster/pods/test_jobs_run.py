@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kube import Namespace, RefusedError
+from support.cluster.kube import Namespace, RefusedError
 
 pytestmark = pytest.mark.whole  # the development cluster's own operators: the hub's gangs show them too
 JOBS = Path(__file__).parent / "jobs"

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from kube import Kube
-from kube_lab import KubeLab
 from mlp_api.jobs import Job
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
-from platform_rig import FAST, Rig
-from waiting import PATIENCE_S, until
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab
+from support.rigs.platform_rig import FAST, Rig
+from support.waiting import PATIENCE_S, until
 
 POLICY = replace(FAST, grace_s=10.0, first_uid=300_000)
 ROOM = Resources(cpu=400, ram=4096)

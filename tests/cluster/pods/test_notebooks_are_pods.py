@@ -9,12 +9,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from hub_stack import Browser, start_server, stop_server, text_of, user_token
-from kernel_client import Kernel
-from kube import Kube, RefusedError
-from pod_stack import PodStack
-from tenancy import as_somebody
-from waiting import wait_for
+from support.cluster.kube import Kube, RefusedError
+from support.cluster.pod_stack import PodStack
+from support.cluster.tenancy import as_somebody
+from support.hubs.hub_stack import Browser, start_server, stop_server, text_of, user_token
+from support.hubs.kernel_client import Kernel
+from support.waiting import wait_for
 
 RAM = 400
 FILLS = """

@@ -7,11 +7,11 @@ from html import unescape
 
 import pytest
 
-from hub_stack import Browser, start_server, stop_server, text_of, user_token
-from kernel_client import Kernel
-from kube import Kube
-from pod_stack import PodStack
-from waiting import wait_for
+from support.cluster.kube import Kube
+from support.cluster.pod_stack import PodStack
+from support.hubs.hub_stack import Browser, start_server, stop_server, text_of, user_token
+from support.hubs.kernel_client import Kernel
+from support.waiting import wait_for
 
 NONE = "mlp.local/there-is-none:1"
 """The platform's image of this hub: a server that comes up has that of its environment."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from installs import InACluster
-from kube import Kube
-from notebook_files import notebook
-from waiting import wait_for
+from support.cluster.installs import InACluster
+from support.cluster.kube import Kube
+from support.files.notebook_files import notebook
+from support.waiting import wait_for
 
 CELLS = (
     ("lr = 1.0", "parameters"),

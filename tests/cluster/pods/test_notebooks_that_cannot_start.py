@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from hub_stack import Browser, text_of, user_token
-from kube import Kube
-from pod_stack import PodStack
-from waiting import wait_for
+from support.cluster.kube import Kube
+from support.cluster.pod_stack import PodStack
+from support.hubs.hub_stack import Browser, text_of, user_token
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.whole
 NONE = "mlp.local/there-is-none:1"
@@ -61,7 +61,7 @@ def test_a_server_that_fits_no_node_says_what_the_nodes_lack(stack: PodStack) ->
 
 
 def test_a_refusal_by_the_cluster_is_shown_in_its_own_words(stack: PodStack, kube: Kube) -> None:
-    from kube import Namespace
+    from support.cluster.kube import Namespace
 
     Namespace(kube, stack.namespace("tight")).apply(QUOTA)
     said = refusal(stack, "quo", "tight")

@@ -6,10 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from installs import InACluster
-from kube import Kube
-from live_hub import LiveHub
-from waiting import wait_for
+from support.cluster.installs import InACluster
+from support.cluster.kube import Kube
+from support.hubs.live_hub import LiveHub
+from support.waiting import wait_for
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "kubernetes.md"
 

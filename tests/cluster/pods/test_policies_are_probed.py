@@ -10,8 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from kube import Kube
-from kube_installation import installation
 from mlp_hub import in_cluster
 from mlp_hub.cli.doctor.checks import OK, WARN
 from mlp_hub.cli.doctor.cluster import cluster
@@ -20,6 +18,8 @@ from mlp_hub.executors.kubernetes.probes.policies import CallResult, Enforcement
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import NAMESPACES
 from mlp_hub.settings import Settings
+from support.cluster.kube import Kube
+from support.cluster.kube_installation import installation
 
 
 @pytest.mark.differs("Network isolation", only="cluster")

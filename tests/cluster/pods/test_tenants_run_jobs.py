@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from kube import Kube, Namespace
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import TenantPlace
-from pods import pod
-from tenancy import running_rig
+from support.cluster.kube import Kube, Namespace
+from support.cluster.pods import pod
+from support.cluster.tenancy import running_rig
 
 JOBS = Path(__file__).parent / "jobs"
 RED = TenantPlace("red", Quota(cpu=4000, ram=4096, gpu=0))

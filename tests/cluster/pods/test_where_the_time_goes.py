@@ -10,9 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import waiting
-from kube import Kube
-from kube_lab import KubeLab, until
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -21,7 +18,10 @@ from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database
-from platform_rig import FAST
+from support import waiting
+from support.cluster.kube import Kube
+from support.cluster.kube_lab import KubeLab, until
+from support.rigs.platform_rig import FAST
 
 PODS = ["created", "bound", "pulled"]
 USES = """
@@ -67,14 +67,14 @@ async def test_ranks_tell_what_they_use_while_they_run_and_all_of_it_in_the_end(
                 assert abs((getattr(again, stage) or 0) - (getattr(s, stage) or 0)) <= 1.0
         finally:
             await another.close()
-        (lab.directories.at(spec.of) / "enough").touch()
+        (lab.directories.at(spec.of_run) / "enough").touch()
         over = await until(executor, spec.attempt, AttemptPhase.SUCCEEDED)
         assert [(rank.state, rank.cpu, rank.ram) for rank in over.ranks] == [("finished", None, None)] * 2
         for rank in over.ranks:
             assert 0 < (rank.ram_mean or 0) <= (rank.ram_peak or 0)
             assert 60 <= (rank.ram_peak or 0) <= 256
             assert 0 < (rank.cpu_mean or 0) <= (rank.cpu_peak or 0)
-        left = [path.name for path in (lab.directories.at(spec.of) / "log").glob("*.use")]
+        left = [path.name for path in (lab.directories.at(spec.of_run) / "log").glob("*.use")]
         assert left == []
 
 
@@ -89,7 +89,7 @@ async def test_ranks_of_mpi_tell_it_too(lab: KubeLab) -> None:
 
         seen = await waiting.until(used, what="each rank to say what it uses")
         assert None not in (seen.stages.created, seen.stages.bound, seen.stages.pulled)
-        (lab.directories.at(spec.of) / "enough").touch()
+        (lab.directories.at(spec.of_run) / "enough").touch()
         over = await until(executor, spec.attempt, AttemptPhase.SUCCEEDED)
         assert all((rank.ram_peak or 0) >= 60 for rank in over.ranks)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import ApiRig, started
-from dav_rig import MIB, DavRig, serving
+from support.rigs.api_rig import ApiRig, started
+from support.rigs.dav_rig import MIB, DavRig, serving
 
 _numbers = itertools.count()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from api_rig import ApiRig
 from mlp_language.message import msg
+from support.rigs.api_rig import ApiRig
 
 
 def test_a_refusal_says_in_which_language_it_is_and_comes_as_data(rig: ApiRig) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import HOST, ApiRig
-from waiting import PATIENCE_S
+from support.rigs.api_rig import HOST, ApiRig
+from support.waiting import PATIENCE_S
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig, drain
-from waiting import PATIENCE_S
+from support.rigs.api_rig import ApiRig, drain
+from support.waiting import PATIENCE_S
 
 
 def test_health_needs_no_token_and_tells_nothing_of_users(rig: ApiRig) -> None:

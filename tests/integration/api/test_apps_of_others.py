@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.api.auth import scopes
 from mlp_hub.domain.apps.app import AppPhase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, verbatim
+from support.rigs.api_rig import ApiRig
 
 HIDDEN = "mallory-reads-this"
 
@@ -126,7 +126,9 @@ def test_attacks_who_may_open_an_app_that_failed_is_not_told_what_its_program_sa
         200,
         "it failed, and is tried again; its owner, ann, can see the reason",
     )
-    rig.platform.apps.endpoints.put(Endpoint(uid, "ann", "line", "red", AppPhase.ERROR.value, 1, ()))
+    rig.platform.apps.endpoints.store_endpoint(
+        Endpoint(uid, "ann", "line", "red", AppPhase.ERROR.value, 1, ())
+    )
     for kind, secret, knows in (
         ("token", "bob-token", False),
         ("key", key, False),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.domain.errors import Refused
+from support.rigs.api_rig import ApiRig
 
 PASSWORD = "long enough"
 

@@ -8,8 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.service import audit
+from support.rigs.api_rig import ApiRig
 
 SCRIPT = "<img src=x onerror=alert(1)>"
 

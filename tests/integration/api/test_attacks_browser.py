@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import HOST, ApiRig, drain
 from mlp_hub.api.auth import scopes
 from mlp_hub.web.login import safe_next
-from waiting import PATIENCE_S
+from support.rigs.api_rig import HOST, ApiRig, drain
+from support.waiting import PATIENCE_S
 
 PAGES = "/services/mlp"
 BODY = {"name": "forged", "code": "x", "cpu": 1, "ram": 100}

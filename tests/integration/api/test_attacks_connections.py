@@ -12,14 +12,14 @@ import pytest
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
 
-from api_rig import HOST, PLENTY, ApiRig
 from mlp_hub.api.build import make_server
 from mlp_hub.api.edge import connections, exchange
 from mlp_hub.api.edge.connections import Gate, address_of, network_of, peer_of
 from mlp_hub.api.edge.limits import Rate
 from mlp_hub.api.edge.listeners import bind_socket
 from mlp_hub.web.site import make_application
-from waiting import PATIENCE_S
+from support.rigs.api_rig import HOST, PLENTY, ApiRig
+from support.waiting import PATIENCE_S
 
 HEALTH = f"GET /api/v1/health HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode()
 STALLED = "POST /api/v1/{path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\nx"

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import Answer, ApiRig, a_model, a_window, an_announcement
 from mlp_api.announcements import AnnouncementCreate
 from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
@@ -46,6 +45,7 @@ from mlp_hub.api.auth import scopes
 from mlp_hub.api.resources.app_gate import tenant_usage, usage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
+from support.rigs.api_rig import Answer, ApiRig, a_model, a_window, an_announcement
 
 ROUTES = all_routes()
 THERE = {

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from api_rig import ApiRig, started
 from mlp_hub.api.auth.recent import COOKIE, RECENT_S, sign
+from support.rigs.api_rig import ApiRig, started
 
 SECRET = b"s" * 32
 GUARDED = [

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from api_rig import BASE, HOST, ApiRig, drain
 from mlp_hub.api.auth.authentication import TooMany
-from waiting import PATIENCE_S, wait_for
+from support.rigs.api_rig import BASE, HOST, ApiRig, drain
+from support.waiting import PATIENCE_S, wait_for
 
 FOLLOWED = "/users/ann/jobs/digits/logs?follow=1"
 WATCHED = "/users/ann/jobs/digits:stream"
@@ -90,7 +90,7 @@ def test_guesses_from_the_same_address_keep_nothing_open(
     rig: ApiRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = rig.hub.user("ann", "guesses")
-    take = rig.service.limiter.take
+    take = rig.service.limiter.take_token
     with rig.socket(WATCHED, token=token) as one, opened(rig, FOLLOWED, token) as other:
         # as while very many tokens are tried that nobody knows: this rig lets all through
         monkeypatch.setattr(

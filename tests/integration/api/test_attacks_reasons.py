@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.api.table import all_routes
+from support.rigs.api_rig import ApiRig
 
 SECRETS = ("mallory", "hidden-work")
 

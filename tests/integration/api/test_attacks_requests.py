@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import PLENTY, Answer, ApiRig
 from mlp_hub.api.edge.limits import Rate
-from waiting import PATIENCE_S
+from support.rigs.api_rig import PLENTY, Answer, ApiRig
+from support.waiting import PATIENCE_S
 
 BIG = "x" * 10_000_000
 

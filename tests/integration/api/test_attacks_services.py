@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.api.auth import scopes
 from mlp_hub.api.auth.recent import COOKIE, sign
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.repos.audit import Audit
 from mlp_language.message import msg
+from support.rigs.api_rig import ApiRig
 
 
 def make(rig: ApiRig, name: str, tenant: str = "red", token: str = "", **more: Any) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.api.auth import scopes
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig
+from support.waiting import wait_for
 
 FEW = (scopes.ACCESS, scopes.JOBS_READ, scopes.USERS_WRITE, scopes.USERS_READ)
 

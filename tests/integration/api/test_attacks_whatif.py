@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
+from support.rigs.api_rig import ApiRig
 
 SCENARIO = {
     "version": 1,

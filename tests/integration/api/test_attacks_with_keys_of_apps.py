@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.api.auth import scopes
 from mlp_hub.domain.apps.app import AppPhase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.store.tx import Tx
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig
+from support.waiting import wait_for
 
 AT_ONCE = 8
 KEYS = "/users/ann/apps/line/keys"
@@ -29,7 +29,7 @@ def app_of(rig: ApiRig, user: str, name: str, token: str) -> str:
         found = rig.ask("GET", f"/users/{user}/apps/{name}", token=token)
     uid: str = found.json["uid"]
     runs = Endpoint(uid, user, name, found.json["tenant"], AppPhase.RUNNING.value, 0, ("/nowhere.sock",))
-    rig._loop.call_soon_threadsafe(rig.platform.apps.endpoints.put, runs)
+    rig._loop.call_soon_threadsafe(rig.platform.apps.endpoints.store_endpoint, runs)
     return uid
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import HOST, ApiRig
 from mlp_hub.api import build
 from mlp_hub.api.edge import exchange, patience
-from waiting import PATIENCE_S
+from support.rigs.api_rig import HOST, ApiRig
+from support.waiting import PATIENCE_S
 
 IDLE_S = 0.3
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from api_rig import Answer, ApiRig
-from waiting import wait_for
+from support.rigs.api_rig import Answer, ApiRig
+from support.waiting import wait_for
 
 MIB = 2**20
 _numbers = itertools.count()

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
-from dav_rig import LOCK, MIB, DavRig, in_use, left_over, on_disk, settled, sha, used
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig
+from support.rigs.dav_rig import LOCK, MIB, DavRig, in_use, left_over, on_disk, settled, sha, used
+from support.waiting import wait_for
 
 
 def test_a_new_dataset_has_its_directory_before_anything_is_sent_to_it(

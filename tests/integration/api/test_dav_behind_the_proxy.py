@@ -13,11 +13,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from api_rig import ApiRig
-from dav_rig import _PROGRAM
 from mlp_hub.proxy import unix_url
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S, wait_for
+from support.proxy.running_proxy import RunningProxy
+from support.rigs.api_rig import ApiRig
+from support.rigs.dav_rig import _PROGRAM
+from support.waiting import PATIENCE_S, wait_for
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from api_rig import Answer, ApiRig
-from dav_rig import LOCK, MIB, DavRig, settled, sha
-from mlp_hub.executors.mounted.sizes import ENTRY
-from waiting import wait_for
+from mlp_hub.executors.shared_volume.sizes import ENTRY
+from support.rigs.api_rig import Answer, ApiRig
+from support.rigs.dav_rig import LOCK, MIB, DavRig, settled, sha
+from support.waiting import wait_for
 
 
 def part(dav: DavRig, path: str, body: bytes, begin: int, end: int, **more: str) -> Answer:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
-from dav_rig import LOCK, MIB, DavRig, left_over, on_disk, settled, sha
 from mlp_hub.isolation import tenant_roots
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig
+from support.rigs.dav_rig import LOCK, MIB, DavRig, left_over, on_disk, settled, sha
+from support.waiting import wait_for
 
 
 @pytest.mark.parametrize("verb", ["COPY", "MOVE"])

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from api_rig import Answer, ApiRig
-from dav_rig import DavRig, serving
 from mlp_hub.dav.copying import DEEPEST_COPIED
 from mlp_hub.dav.tree import DEEPEST_REMOVED, MOST_NAMES
-from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES, charge_of
-from waiting import PATIENCE_S, wait_for
+from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES, charge_of
+from support.rigs.api_rig import Answer, ApiRig
+from support.rigs.dav_rig import DavRig, serving
+from support.waiting import PATIENCE_S, wait_for
 
 GIB = 1 << 30
 LOCK = (
@@ -168,14 +168,14 @@ def test_attack_a_copy_takes_nothing_away_that_was_locked_or_forbidden_meanwhile
     rig.hub.user("ann", "stolen")
     to = {"Destination": f"{data}/two", "Authorization": "Bearer stolen"}
     under_way, may_go_on = threading.Event(), threading.Event()
-    take = rig.platform.datasets.take
+    take = rig.platform.datasets.grant_bytes
 
     async def held_take(*asked: Any) -> None:
         under_way.set()
         await asyncio.to_thread(may_go_on.wait)
         await take(*asked)
 
-    monkeypatch.setattr(rig.platform.datasets, "take", held_take)
+    monkeypatch.setattr(rig.platform.datasets, "grant_bytes", held_take)
     told: list[Answer] = []
     copies = threading.Thread(target=lambda: told.append(dav.ask("COPY", f"{data}/tree", headers=to)))
     copies.start()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import ApiRig
-from dav_rig import serving
-from small_disk import KINDS, small_disk
+from support.executors.small_disk import KINDS, small_disk
+from support.rigs.api_rig import ApiRig
+from support.rigs.dav_rig import serving
 
 MIB = 2**20
 

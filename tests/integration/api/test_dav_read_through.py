@@ -15,10 +15,10 @@ from xml.sax.saxutils import escape
 import pytest
 
 import mlp.data
-from api_rig import Answer, ApiRig
-from dav_rig import DavAt
-from object_stores import KEYS, FalseStore, RealStore, real_store
-from waiting import wait_for
+from support.rigs.api_rig import Answer, ApiRig
+from support.rigs.dav_rig import DavAt
+from support.stores.object_stores import KEYS, FalseStore, RealStore, real_store
+from support.waiting import wait_for
 
 BIG = os.urandom(3 << 20)
 _numbers = itertools.count()
@@ -51,7 +51,7 @@ def rig(store: RealStore, false: FalseStore, tmp_path_factory: pytest.TempPathFa
     made = ApiRig(tmp_path_factory.mktemp("api"))
     made.endpoints = (store.host, false.host)
     with made as found:
-        found.run(found.platform.secrets.put("store", KEYS, user="ann", actor="ann"))
+        found.run(found.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann"))
         yield found
 
 

@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 
-from api_rig import BASE, Answer, ApiRig, parts_of_story
 from mlp.cli import main
+from support.rigs.api_rig import BASE, Answer, ApiRig, parts_of_story
 
 FILES = "/users/ann/jobs/digits/files"
 WEIGHTS = bytes(range(256)) * 4096  # more than is read at a time

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import PLENTY, ApiRig
 from mlp_hub.api.edge.limits import Rate
+from support.rigs.api_rig import PLENTY, ApiRig
 
 Ask = Callable[..., int]
 JOB = "/users/ann/jobs/a"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import ApiRig, drain
 from mlp_hub.service.health.problems import Problem
 from mlp_language.message import verbatim
-from waiting import PATIENCE_S
+from support.rigs.api_rig import ApiRig, drain
+from support.waiting import PATIENCE_S
 
 
 @pytest.fixture

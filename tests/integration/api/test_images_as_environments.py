@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig, started
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
+from support.rigs.api_rig import ApiRig, started
 
 ALL = "/tenants/red/environments"
 DIGEST = "cd" * 32

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig
+from support.waiting import wait_for
 
 _numbers = count()
 

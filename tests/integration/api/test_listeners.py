@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import BASE, HOST, PLENTY, ApiRig
 from mlp_hub.api.build import make_server
 from mlp_hub.api.edge.connections import Gate
 from mlp_hub.api.edge.limits import Rate
@@ -18,8 +17,9 @@ from mlp_hub.api.edge.listeners import Listener
 from mlp_hub.app import listeners_of
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.web.site import make_application
-from ports import free_port
-from waiting import PATIENCE_S
+from support.ports import free_port
+from support.rigs.api_rig import BASE, HOST, PLENTY, ApiRig
+from support.waiting import PATIENCE_S
 
 PROXY, STRANGER = "127.0.0.1", "127.0.0.2"
 GUESSES = 5

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from api_rig import ApiRig
+from support.rigs.api_rig import ApiRig
 
 MANY = 7
 

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,24 +23,24 @@ import httpx
 import pytest
 
 import mlp.data
-from api_rig import ApiRig
-from dav_rig import DavAt
 from mlp.aio import AsyncClient
 from mlp.cli import main
-from mlp.client import Client
-from mlp.connection import Answer
-from mlp.data import pushing
+from mlp.client.connection import Answer
+from mlp.client.rest import Client
+from mlp.client.transport import Address
+from mlp.data import pushing, remote
 from mlp.errors import MLPError, Refused, TransferFailed, TransferStopped, UsageError
-from mlp.transport import Address
-from ports import free_port
-from waiting import PATIENCE_S, wait_for
+from support.ports import free_port
+from support.rigs.api_rig import ApiRig
+from support.rigs.dav_rig import DavAt
+from support.waiting import PATIENCE_S, wait_for
 
 MIB = 2**20
 _numbers = itertools.count()
 _KILLED_AT = """
 import os, signal, sys
 from mlp import data
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp.data import pushing
 act, here, name, at, url, data_url = sys.argv[1:]
 def told(done, total):
@@ -509,6 +510,32 @@ def test_a_transfer_outlives_a_service_that_is_away(
     client.patience, client.clock, client.sleep = 10.0, lambda: float(next(clock)), lambda _: None
     assert len(mlp.data.push(tree, name, tenant="store", client=client).data["sent"]) == 4
     assert (state(rig, name), away) == ("ready", {"POST": 0, "PUT": 0})
+
+
+def test_small_files_go_and_come_many_in_a_request(
+    rig: ApiRig, dav: DavAt, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = tmp_path / "tree"
+    for number in range(450):
+        file = tree / f"{number % 2}" / f"{number:04} ü&#.txt"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * number)
+    (tree / "large").write_bytes(os.urandom(2 * MIB))
+    asked: Counter[str] = Counter()
+    begin = remote.Remote._begin
+
+    def counted(self: remote.Remote, connection: Any, method: str, path: str, *more: Any) -> None:
+        asked[method] += 1
+        begin(self, connection, method, path, *more)
+
+    monkeypatch.setattr(remote.Remote, "_begin", counted)
+    mlp.data.push(tree, name, client=dav.client())
+    assert (asked["POST"], asked["PUT"]) == (3, 1)
+    asked.clear()
+    there = tmp_path / "there"
+    mlp.data.pull(name, there, client=dav.client())
+    assert contents(there) == contents(tree)
+    assert asked["GET"] <= 12, "lists of three directories, six times many files, and the large one"
 
 
 def test_a_directory_is_listed_in_pages(rig: ApiRig, dav: DavAt, name: str, tmp_path: Path) -> None:

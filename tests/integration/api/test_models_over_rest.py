@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
-from api_rig import BASE, ApiRig, a_model, parts_of_story
 from mlp.cli import main
-from model_files import FORMATS, WEIGHTS
-from waiting import wait_for
+from support.files.model_files import FORMATS, WEIGHTS
+from support.rigs.api_rig import BASE, ApiRig, a_model, parts_of_story
+from support.waiting import wait_for
 
 MODELS = "/users/ann/models"
 

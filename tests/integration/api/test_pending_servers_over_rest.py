@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api_rig import Answer, ApiRig
+from support.rigs.api_rig import Answer, ApiRig
 
 KEY = {"id": "lou/", "applier": "sp"}
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from api_rig import ApiRig, drain
-from waiting import PATIENCE_S
+from support.rigs.api_rig import ApiRig, drain
+from support.waiting import PATIENCE_S
 
 
 def run_to_the_end(rig: ApiRig, name: str, **fields: object) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.service.quota.former_members_servers import AGAIN_S, FormerMembersServers
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig
+from support.waiting import wait_for
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
-from waiting import PATIENCE_S, wait_for
+from support.waiting import PATIENCE_S, wait_for
 
 HEALTH = "/services/mlp/api/v1/health"
 READY = "/services/mlp/api/v1/ready"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import ApiRig, drain
 from mlp_hub.api.auth.authentication import POSITIVE_S
 from mlp_hub.api.edge.sockets import TOKEN_ENDED
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig, drain
+from support.waiting import wait_for
 
 HERS = {"code": "x", "cpu": 1.0, "ram": 100, "tenant": "red"}
 

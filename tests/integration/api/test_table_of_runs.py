@@ -12,10 +12,10 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from api_rig import BASE, ApiRig, parts_of_story
 from mlp.cli import main
-from mlp.compared import Csv
-from waiting import wait_for
+from mlp.handles.compared_runs import Csv
+from support.rigs.api_rig import BASE, ApiRig, parts_of_story
+from support.waiting import wait_for
 
 RUNS = "/users/ann/runs"
 SCRIPT = "<script>alert(1)</script>"

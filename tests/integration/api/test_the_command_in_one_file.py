@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from api_rig import ApiRig
 from mlp_hub.api.edge.call import BASE
+from support.rigs.api_rig import ApiRig
 
 
 def run(path: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig, a_model
 from mlp_api.apps import AppScale
 from mlp_api.datasets import DatasetHeartbeat
 from mlp_api.jobs import Heartbeat, Resubmit
@@ -21,6 +20,7 @@ from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.platform import Platform
+from support.rigs.api_rig import ApiRig, a_model
 
 GET_JOB = next(r for r in all_routes() if r.title == "GET /users/{user}/jobs/{job}")
 TENANT = next(r for r in all_routes() if r.title == "GET /tenants/{tenant}")
@@ -74,7 +74,7 @@ CASES: dict[str, Case] = {
     "resubmit": lambda p, c: p.jobs.resubmit(c, "ann", "digits", Resubmit()),
     "delete": lambda p, c: p.jobs.delete(c, "ann", "digits"),
     "heartbeat": lambda p, c: p.jobs.heartbeat(c, "ann", "digits", Heartbeat(state="running", progress=1)),
-    "decisions": lambda p, c: p.decisions.of(c, "ann", "digits"),
+    "decisions": lambda p, c: p.decisions.decisions_of(c, "ann", "digits"),
     "stream": lambda p, c: _first(p.watch(c, "ann", "digits")),
     "log stream": lambda p, c: _first(p.follow_log(c, "ann", "digits", 0, since=0, tail=None)),
     "points": lambda p, c: p.metrics.some(c, "ann", "digits", 0, 9),

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig, an_announcement
 from mlp_hub.api.auth import scopes
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.support import limits
 from mlp_language.message import msg
-from waiting import wait_for
+from support.rigs.api_rig import ApiRig, an_announcement
+from support.waiting import wait_for
 
 
 @pytest.fixture(autouse=True)

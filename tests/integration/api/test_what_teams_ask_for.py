@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api_rig import ApiRig
+from support.rigs.api_rig import ApiRig
 
 QUOTA = {"cpu": 8.0, "ram": 4096}
 

@@ -22,11 +22,11 @@ from schemathesis.python._constants.orchestrator import make_constants_value_sou
 from schemathesis.specs.openapi.checks import negative_data_rejection, unsupported_method
 from tornado.netutil import bind_sockets
 
-from api_rig import BASE, ApiRig, a_model, a_window, started
 from mlp_hub.api import openapi
 from mlp_hub.api.build import make_server
 from mlp_hub.api.table import all_routes
 from mlp_hub.web.site import make_application
+from support.rigs.api_rig import BASE, ApiRig, a_model, a_window, started
 
 DOCUMENT = msgspec.json.decode(msgspec.json.encode(openapi.document(all_routes(), "0")))
 OPERATIONS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from api_rig import ApiRig, a_model, an_announcement
 from mlp_hub.api.access import CALLERS, DECIDES, Caller
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
+from support.rigs.api_rig import ApiRig, a_model, an_announcement
 
 _numbers = itertools.count()
 BY_NAME = {caller.name: caller for caller in CALLERS}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import proxy
-from running_proxy import RunningProxy
+from support.proxy.running_proxy import RunningProxy
 
 ANSWERS = (
     b"HTTP/1.1 200 OK\r\nTrailer: x\r\nContent-Length: 2\r\n\r\nok",

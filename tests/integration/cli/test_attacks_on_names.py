@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S
 
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
 WS = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from behind import Behind
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import wait_for
+from support.proxy.behind import Behind
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import wait_for
 
 TOTAL, PER_ADDRESS, PER_SERVER = 100, 40, 20
 HEALTH = b"GET /_chp_healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

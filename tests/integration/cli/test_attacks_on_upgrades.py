@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from behind import Behind
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S, wait_for
+from support.proxy.behind import Behind
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S, wait_for
 
 UPGRADE = "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{more}\r\n"
 FEW = 60

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from live_hub import BIN, LiveHub, live_hub
 from mlp_hub.cli.state import database
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
-from postgres import postgres_server
+from support.hubs.live_hub import BIN, LiveHub, live_hub
+from support.stores.postgres import postgres_server
 
 COUNTS = """
 import os, pathlib, time

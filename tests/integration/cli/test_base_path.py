@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S
 
 HOST, USERS = "hub.example.org", "hub-users.example.net"
 ANN = f"ann.{USERS}"

@@ -15,7 +15,7 @@ from mlp_hub.cli.doctor.checks import Check
 from mlp_hub.cli.http import request
 from mlp_hub.settings import Settings
 from mlp_hub.settings.origins import Origins
-from running_proxy import TOKEN, RunningProxy
+from support.proxy.running_proxy import TOKEN, RunningProxy
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from behind import Behind
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S
+from support.proxy.behind import Behind
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S
 
 OUTER, GATE, STRANGER = "127.0.0.3", "127.0.0.2", "127.0.0.9"  # both proxies are named, the last is anybody
 FORGED = {

@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from live_hub import BIN, PASSWORD, LiveHub
 from mlp_hub.cli.supervisor import procs
 from mlp_hub.settings import Settings
-from ports import free_port
-from waiting import PATIENCE_S, wait_for
+from support.hubs.live_hub import BIN, PASSWORD, LiveHub
+from support.ports import free_port
+from support.waiting import PATIENCE_S, wait_for
 
 COMPONENTS = ("hub", "service", "data", "proxy")
 

@@ -17,9 +17,9 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
-import local_names
-from live_hub import BIN, PASSWORD, LiveHub, live_hub
-from waiting import PATIENCE_S, wait_for
+from support import local_names
+from support.hubs.live_hub import BIN, PASSWORD, LiveHub, live_hub
+from support.waiting import PATIENCE_S, wait_for
 
 BROWSER = '''
 """A browser without a screen: logs a person in and says yes to what the page asks."""
@@ -27,8 +27,8 @@ import os, re, sys
 from html import unescape
 from urllib.parse import urlsplit
 import httpx
-sys.path.insert(0, os.environ["SUPPORT"])
-from local_names import LocalNames
+sys.path.insert(0, os.environ["TESTS"])
+from support.local_names import LocalNames
 
 page, hub = sys.argv[1], "{0.scheme}://{0.netloc}".format(urlsplit(sys.argv[1]))
 with httpx.Client(transport=LocalNames(), trust_env=False, timeout=60, headers={"Sec-Fetch-Mode": "navigate"}) as http:
@@ -71,7 +71,7 @@ class Laptop:
             "WHO": who,
             "WITH": PASSWORD,
             "SAW": str(home / "saw"),
-            "SUPPORT": str(Path(local_names.__file__).parent),
+            "TESTS": str(Path(local_names.__file__).parents[1]),
         }
 
     def mlp(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from behind import Behind
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S, wait_for
+from support.proxy.behind import Behind
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S, wait_for
 
 WEBSOCKET = (
     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: x\r\n"

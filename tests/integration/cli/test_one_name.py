@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from live_hub import PASSWORD, LiveHub, live_hub
-from local_names import LocalNames
 from mlp_hub.cli.doctor import machine
 from mlp_hub.cli.doctor.checks import Check
 from mlp_hub.settings import Settings
-from waiting import PATIENCE_S
+from support.hubs.live_hub import PASSWORD, LiveHub, live_hub
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")

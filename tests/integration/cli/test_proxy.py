@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from small_disk import small_disk
-from waiting import PATIENCE_S
+from support.executors.small_disk import small_disk
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S
 
 
 class _Echo(http.server.BaseHTTPRequestHandler):

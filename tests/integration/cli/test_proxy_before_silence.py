@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S, wait_for
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S, wait_for
 
 
 class Part:

@@ -19,8 +19,8 @@ from mlp_hub.cli.state import identity, state_dir
 from mlp_hub.cli.state import plan as plans
 from mlp_hub.cli.supervisor import processes, procs
 from mlp_hub.settings import Settings
-from small_disk import small_disk
-from waiting import PATIENCE_S
+from support.executors.small_disk import small_disk
+from support.waiting import PATIENCE_S
 
 NAMES = ("one", "two")
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from behind import Behind
-from bodies_told_twice import WAYS, told_twice
-from certificates import certificate
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S, wait_for
+from support.certificates import certificate
+from support.proxy.behind import Behind
+from support.proxy.bodies_told_twice import WAYS, told_twice
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S, wait_for
 
 HOST = "hub.example.org"
 TOTAL, PER_ADDRESS = 100, 40

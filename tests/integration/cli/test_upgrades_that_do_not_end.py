@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from jupyterhub import orm
 
-from live_hub import BIN
 from mlp_hub.cli.backups import dumps, upgrade
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.state import database, state_dir
 from mlp_hub.settings import Settings
 from mlp_hub.store import migrate
+from support.hubs.live_hub import BIN
 
 OLDER = "ff1860e38070"
 HALF = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from live_hub import LiveHub, live_hub
+from support.hubs.live_hub import LiveHub, live_hub
 
 
 @pytest.fixture(scope="session")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from contract_client import FIELDS, ContractClient, DeniedError
-from live_hub import PASSWORD, LiveHub
-from waiting import wait_for
+from support.clients.contract_client import FIELDS, ContractClient, DeniedError
+from support.hubs.live_hub import PASSWORD, LiveHub
+from support.waiting import wait_for
 
 TRAINS = (
     "import mlp\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub.sandbox import capabilities, control
 from mlp_hub.sandbox.capabilities import probe
+from support.executors.executor_lab import Lab
 
 
 @pytest.fixture

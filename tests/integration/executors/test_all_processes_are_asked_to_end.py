@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ENDED, PYTHON, Lab, alive, eventually, tree, until
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec, Observation
+from support.executors.executor_lab import ENDED, PYTHON, Lab, alive, eventually, tree, until
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 GRACE_S = 60.0

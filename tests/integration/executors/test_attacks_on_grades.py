@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, Isolation
 from mlp_hub.executors.base import AttemptPhase, DataMount
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.isolation import RootEntry, lacking
+from support.executors.executor_lab import Lab
 
 needs_gocryptfs = pytest.mark.skipif(lacking() is not None, reason=f"no encrypted tenants here: {lacking()}")
 LOOK = """
@@ -40,7 +40,7 @@ def red(request: pytest.FixtureRequest, lab: Lab, tmp_path_factory: pytest.TempP
         pets.chmod(0o755)
     yield pets
     if lab.roots.mounts is not None:
-        for tenant in lab.roots.mounts.standing():
+        for tenant in lab.roots.mounts.mounted_tenants():
             lab.roots.rest(tenant)
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ENDED, ROOT, Lab, eventually, tree, until
 from mlp_hub.executors.base import AttemptPhase
-from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.sandbox import Bind, capabilities
 from mlp_hub.sandbox.shim import files
+from support.executors.executor_lab import ENDED, ROOT, Lab, eventually, tree, until
 
 needs_root = pytest.mark.skipif(not ROOT, reason="the hub does not run as root")
 needs_outbound = pytest.mark.skipif(not capabilities().outbound, reason="slirp4netns cannot be used here")

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ENDED, Lab, eventually, until
 from mlp_hub import sandbox
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
@@ -23,6 +22,7 @@ from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.sandbox import capabilities
 from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.cgroups import Groups
+from support.executors.executor_lab import ENDED, Lab, eventually, until
 
 MIB = 1 << 20
 TENTH = Resources(cpu=50, ram=100)  # of a core for two ranks

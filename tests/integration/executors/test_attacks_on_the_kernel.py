@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.sandbox import capabilities
+from support.executors.executor_lab import Lab
 
 needs_filter = pytest.mark.skipif(capabilities().seccomp is None, reason="no filter can be made here")
 

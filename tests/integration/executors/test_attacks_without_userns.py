@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ROOT, Lab
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.sandbox import control
 from mlp_hub.sandbox.capabilities import probe
+from support.executors.executor_lab import ROOT, Lab
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="only root has this mode")
 

@@ -15,18 +15,18 @@ from pathlib import Path
 
 import pytest
 
-import environment_rig
-from environment_factory import OWNER, PLACE, Factory
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.sizes import ENTRY, FREE_ENTRIES
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 from mlp_language.message import msg
-from waiting import PATIENCE_S, wait_for
-from wheels import build_sdist
+from support.executors.environment_factory import OWNER, PLACE, Factory
+from support.executors.wheels import build_sdist
+from support.rigs import environment_rig
+from support.waiting import PATIENCE_S, wait_for
 
 RUNS = "import pathlib; pathlib.Path('/mlp/env/ran').write_text('ran')"
 

@@ -7,10 +7,10 @@ from contextlib import aclosing
 
 import pytest
 
-from contract import Contract
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Observation
+from support.executors.contract import Contract
 
 
 def roles(seen: Observation) -> tuple[str, ...]:

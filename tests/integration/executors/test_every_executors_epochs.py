@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from contract import Contract
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import AttemptPhase, Superseded
+from support.executors.contract import Contract
 
 
 class TestEpochs(Contract):
@@ -33,7 +33,7 @@ class TestEpochs(Contract):
                 with pytest.raises(Superseded):
                     await act()
             with pytest.raises(Superseded):
-                await executor.workspace.erase(runs.of, 5, lambda: None)
+                await executor.workspace.erase(runs.of_run, 5, lambda: None)
             seen = await executor.observe([runs.attempt, never.attempt, ended.attempt])
             assert seen[runs.attempt].phase is AttemptPhase.RUNNING
             assert seen[runs.attempt].started_at == before.started_at

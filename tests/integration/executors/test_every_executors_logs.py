@@ -7,8 +7,8 @@ from contextlib import aclosing
 from datetime import datetime
 from functools import partial
 
-from contract import Contract
 from mlp_hub.executors.base import AttemptPhase, LogLine
+from support.executors.contract import Contract
 
 
 class TestLogs(Contract):

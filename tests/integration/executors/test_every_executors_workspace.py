@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from contract import Contract
-from mlp_hub.beneath import PathKind
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.workspace import FoundEntry, StoredPlace
+from mlp_hub.safe_path import PathKind
+from support.executors.contract import Contract
 
 
 class TestWorkspace(Contract):
@@ -29,28 +29,28 @@ class TestWorkspace(Contract):
     async def test_the_results_of_a_run_are_read_and_then_erased_with_its_directory(self) -> None:
         async with self.executing() as executor:
             workspace, spec = executor.workspace, self.attempt("succeeds")
-            assert await workspace.newest_checkpoint(spec.of) is None
-            assert [batch async for batch in workspace.spooled(spec.of, {})] == []
+            assert await workspace.newest_checkpoint(spec.of_run) is None
+            assert [batch async for batch in workspace.spooled(spec.of_run, {})] == []
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
             lines = "".join(f'{{"n": {n}, "t": 1.0, "v": {{"loss": {n}}}}}\n' for n in (1, 2, 3))
-            await asyncio.to_thread(self.under.put_in_run, spec.of, "metrics/0.0.a.jsonl", lines)
-            await asyncio.to_thread(self.under.put_in_run, spec.of, "ckpt/model", "weights")
+            await asyncio.to_thread(self.under.put_in_run, spec.of_run, "metrics/0.0.a.jsonl", lines)
+            await asyncio.to_thread(self.under.put_in_run, spec.of_run, "ckpt/model", "weights")
             await executor.collect(spec.key)
             await executor.forget(spec.attempt)
-            batches = [batch async for batch in workspace.spooled(spec.of, {"0.0.a": 1})]
+            batches = [batch async for batch in workspace.spooled(spec.of_run, {"0.0.a": 1})]
             assert [(s, p.n, p.v) for b in batches for s, points in b.lot for p in points] == [
                 ("0.0.a", 2, {"loss": 2}),
                 ("0.0.a", 3, {"loss": 3}),
             ]
-            assert await workspace.newest_checkpoint(spec.of) is not None
-            sizes = await workspace.sizes({spec.of: 0.0}, hurry=True)
-            assert sizes.done[spec.of].used > 0
+            assert await workspace.newest_checkpoint(spec.of_run) is not None
+            sizes = await workspace.sizes({spec.of_run: 0.0}, hurry=True)
+            assert sizes.done[spec.of_run].used > 0
             assert all(0 < space.free <= space.total for space in (await workspace.spaces()).values())
             for _ in range(2):
-                await workspace.erase(spec.of, 0, lambda: None)
-            assert await workspace.newest_checkpoint(spec.of) is None
-            assert [batch async for batch in workspace.spooled(spec.of, {})] == []
+                await workspace.erase(spec.of_run, 0, lambda: None)
+            assert await workspace.newest_checkpoint(spec.of_run) is None
+            assert [batch async for batch in workspace.spooled(spec.of_run, {})] == []
 
     async def test_a_stored_object_has_its_directory_once_it_is_placed(self) -> None:
         async with self.executing() as executor:
@@ -67,11 +67,11 @@ class TestWorkspace(Contract):
             spec = self.attempt("succeeds")
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
-            await asyncio.to_thread(self.under.put_in_run, spec.of, "ckpt/model", "weights")
+            await asyncio.to_thread(self.under.put_in_run, spec.of_run, "ckpt/model", "weights")
 
-            def goes_on() -> None:
+            def check_cancelled() -> None:
                 raise InterruptedError
 
             with pytest.raises(InterruptedError):
-                await executor.workspace.erase(spec.of, 0, goes_on)
-            assert await executor.workspace.newest_checkpoint(spec.of) is not None
+                await executor.workspace.erase(spec.of_run, 0, check_cancelled)
+            assert await executor.workspace.newest_checkpoint(spec.of_run) is not None

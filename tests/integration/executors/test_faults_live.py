@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ENDED, Lab, alive, command_line, eventually, tree, until
 from mlp_hub import sandbox
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.sandbox.shim import files
+from support.executors.executor_lab import ENDED, Lab, alive, command_line, eventually, tree, until
 
 LASTS = "import time\nprint('up', flush=True)\ntime.sleep(600)"
 
@@ -98,9 +98,9 @@ def test_the_hub_may_be_killed_and_finds_its_attempts_again(lab: Lab) -> None:
     spec = lab.spec(code, attempt="jobx.0")
     program = f"""
 import asyncio, sys
-sys.path.insert(0, {str(Path(__file__).parents[2] / "support")!r})
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
 from pathlib import Path
-from executor_lab import Lab
+from support.executors.executor_lab import Lab
 async def go():
     lab = Lab(Path({str(lab.base)!r}))
     executor = lab.executor()

@@ -16,12 +16,12 @@ import pytest
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.base import Superseded
-from mlp_hub.executors.mounted.fence import Fence
-from waiting import PATIENCE_S
+from mlp_hub.executors.shared_volume.fence import Fence
+from support.waiting import PATIENCE_S
 
 ACTS = """
 import sys
-from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.shared_volume.fence import Fence
 with Fence(sys.argv[1]).acting(int(sys.argv[2])):
     print("acts", flush=True)
     sys.stdin.readline()
@@ -101,7 +101,7 @@ def test_an_act_that_ends_well_lets_the_next_one_begin(tmp_path: Path) -> None:
 CONTENDS = """
 import json, sys
 from mlp_hub.executors.base import Superseded
-from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.shared_volume.fence import Fence
 fence, taken = Fence(sys.argv[1]), []
 for epoch in range(int(sys.argv[2]), 300, 3):
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.shared_volume.fence import Fence
 
 
 def test_a_takeover_waits_for_the_last_of_several_acts(tmp_path: Path) -> None:

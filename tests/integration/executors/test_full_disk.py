@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ENDED, ROOT, Lab, eventually, until
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
 from mlp_hub.sandbox.shim import files, losses
-from small_disk import KINDS, SmallDisk, small_disk
+from support.executors.executor_lab import ENDED, ROOT, Lab, eventually, until
+from support.executors.small_disk import KINDS, SmallDisk, small_disk
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="only root may mount")
 RECORD = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (stdout|stderr) [FP] [^\n]*\n")

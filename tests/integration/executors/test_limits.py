@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from executor_lab import ENDED, Lab, eventually, until
 from mlp_hub.domain.jobs.job import Cause, Hint
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import STATE, AttemptPhase
-from mlp_hub.executors.mounted.logs import read_log, tail_log
+from mlp_hub.executors.shared_volume.logs import read_log, tail_log
 from mlp_hub.sandbox import capabilities
+from support.executors.executor_lab import ENDED, Lab, eventually, until
 
 SMALL = Resources(cpu=1000, ram=128)
 needs_cpu_group = pytest.mark.skipif("cpu" not in capabilities().bases, reason="no cpu control group here")

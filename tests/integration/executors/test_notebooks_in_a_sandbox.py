@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from executor_lab import Lab
 from mlp_hub.executors.base import AttemptPhase
-from notebook_files import notebook
+from support.executors.executor_lab import Lab
+from support.files.notebook_files import notebook
 
 
 def test_a_notebook_is_a_program_and_its_copy_is_in_the_run_s_directory(lab: Lab) -> None:

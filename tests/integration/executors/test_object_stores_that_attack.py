@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.executors.mounted import fetching
+from mlp_hub.executors.shared_volume import fetching
 from mlp_hub.executors.workspace import OpenSource, StoredPlace
 
 Answer = Callable[[socket.socket, str], None]
@@ -26,10 +26,10 @@ class Steps:
     def admit(self, size: int) -> None:
         assert size < 1 << 40, size
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         pass
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         pass
 
 

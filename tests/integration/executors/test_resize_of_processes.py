@@ -7,15 +7,15 @@ import os
 import time
 from dataclasses import replace
 
-from executor_lab import ROOT, Lab
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.platform import Platform
 from mlp_hub.store.database import Database
-from platform_rig import FAST
-from waiting import until
+from support.executors.executor_lab import ROOT, Lab
+from support.rigs.platform_rig import FAST
+from support.waiting import until
 
 PROGRAM = """
 import os, pathlib, signal, sys, time

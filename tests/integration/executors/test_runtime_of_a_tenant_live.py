@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from executor_lab import ROOT, Lab
 from mlp_api.jobs import JobCreate
 from mlp_api.runtimes import RuntimeUpdate
 from mlp_hub.domain.resources import ZERO, Resources
@@ -25,8 +24,9 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.runtime_rules import runtime_from
 from mlp_hub.store.database import Database
-from platform_rig import FAST
-from waiting import until
+from support.executors.executor_lab import ROOT, Lab
+from support.rigs.platform_rig import FAST
+from support.waiting import until
 
 PAGE = (Path(__file__).parents[3] / "docs/how-to/runtimes.md").read_text()
 (RUNTIME,) = re.findall(r"```json runtime\n(.*?)```", PAGE, re.DOTALL)
@@ -41,7 +41,7 @@ async def test_parameter_servers_and_workers_of_the_page_run_as_it_says(lab: Lab
     asked = msgspec.json.decode(RUNTIME, type=RuntimeUpdate)
 
     async with running_platform(lab) as platform:
-        await platform.runtimes.put("default", "ps-workers", asked, actor="root", reviewer=True)
+        await platform.runtimes.store_runtime("default", "ps-workers", asked, actor="root", reviewer=True)
         made = await platform.jobs.submit(
             "ann",
             JobCreate(

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase
+from support.executors.executor_lab import Lab
 
 MPI = importlib.util.find_spec("mpi4py") is not None
 needs_mpi = pytest.mark.skipif(not MPI, reason="mpi4py is not installed")

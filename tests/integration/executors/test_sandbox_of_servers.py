@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import PYTHON, ROOT, Lab
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.sandbox import Limits, SandboxPhase, SandboxSpec, SandboxState
-from wheels import build_wheel
+from support.executors.executor_lab import PYTHON, ROOT, Lab
+from support.executors.wheels import build_wheel
 
 SERVER = """
 import os, signal, socket, sys
@@ -126,7 +126,7 @@ def test_no_control_group_of_a_server_outlives_it(lab: Lab, ending: str) -> None
         assert shim is not None
         os.kill(shim, signal.SIGKILL)
         wait(run_dir, SandboxPhase.LOST)
-        sandbox.sweep(run_dir)  # as `down` and whoever looks at the server does
+        sandbox.remove_leftovers(run_dir)  # as `down` and whoever looks at the server does
     wait(run_dir, SandboxPhase.EXITED, SandboxPhase.LOST)
     assert [group for group in groups if group.exists()] == []
 

@@ -13,17 +13,17 @@ from typing import Self
 
 import pytest
 
-from executor_lab import ENDED, Lab, alive, eventually, until
 from mlp_hub.executors.base import AttemptPhase
+from support.executors.executor_lab import ENDED, Lab, alive, eventually, until
 
 KILLS = 40
 WITHIN_S = 0.06
 CODE = "print('ran')"
 SERVICE = """
 import asyncio, os, signal, sys
-sys.path.insert(0, {support!r})
+sys.path.insert(0, {tests!r})
 from pathlib import Path
-from executor_lab import Lab
+from support.executors.executor_lab import Lab
 from mlp_hub import sandbox
 from mlp_hub.executors import local
 from mlp_hub.sandbox import control, fork_server
@@ -61,8 +61,8 @@ class Services:
     """Forks processes each of which is the service up to the moment at which it starts one attempt."""
 
     def __init__(self, lab: Lab, moment: str = "") -> None:
-        support = str(Path(__file__).parents[2] / "support")
-        program = SERVICE.format(support=support, base=str(lab.base), moment=moment, code=CODE)
+        tests = str(Path(__file__).parents[2])
+        program = SERVICE.format(tests=tests, base=str(lab.base), moment=moment, code=CODE)
         self._process = subprocess.Popen(
             [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import ROOT, Lab, alive, eventually
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.sandbox import Capabilities, capabilities, control, wayout
 from mlp_hub.sandbox.capabilities import probe
 from mlp_hub.sandbox.shim import files
+from support.executors.executor_lab import ROOT, Lab, alive, eventually
 
 pytestmark = pytest.mark.skipif(not capabilities().outbound, reason="slirp4netns cannot be used here")
 needs_own_user = pytest.mark.skipif(

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase
+from support.executors.executor_lab import Lab
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-import waiting
-from executor_lab import ENDED, Lab, eventually, until
 from mlp_hub.domain.jobs.job import Cause, RankStatus
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.sandbox import capabilities
+from support import waiting
+from support.executors.executor_lab import ENDED, Lab, eventually, until
 
 ROOMY = Resources(cpu=1000, ram=1024)
 needs_groups = pytest.mark.skipif(

@@ -6,9 +6,9 @@ import importlib.util
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase
+from support.executors.executor_lab import Lab
 
 needs_mpi = pytest.mark.skipif(importlib.util.find_spec("mpi4py") is None, reason="mpi4py is not installed")
 BEGINS = "from mpi4py import MPI\nimport os, sys, threading, time\nworld = MPI.COMM_WORLD\nworld.Barrier()\n"

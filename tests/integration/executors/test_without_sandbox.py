@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.sandbox import control
 from mlp_hub.sandbox.capabilities import probe
+from support.executors.executor_lab import Lab
 
 
 def test_paths_of_the_contract_are_those_of_the_machine(open_lab: Lab) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gateway_rig import PREFIX, GatewayRig, StandIn
-from waiting import PATIENCE_S, wait_for
+from support.proxy.gateway_rig import PREFIX, GatewayRig, StandIn
+from support.waiting import PATIENCE_S, wait_for
 
 APP = f"{PREFIX}/ann/shop"
 
@@ -145,7 +145,7 @@ def test_attack_guesses_keep_nothing_open_of_a_key_that_was_revoked(
     rig: GatewayRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = rig.key("ann", "shop", "guesses", rig.ann)
-    take = rig.service.limiter.take
+    take = rig.service.limiter.take_token
     with upgraded(rig, {"X-API-Key": key}) as (open_one, answer):
         assert answer.startswith(b"HTTP/1.1 101 ")
         monkeypatch.setattr(
@@ -443,7 +443,7 @@ def test_attack_guesses_of_keys_are_slowed_down_and_who_has_one_is_not(
 ) -> None:
     assert rig.visit(f"{APP}/", **bearer(key)).status == 200
     assert rig.visit(f"{APP}/", **bearer(f"{key[:-6]}000000")).status == 401
-    take = rig.service.limiter.take
+    take = rig.service.limiter.take_token
     # as after many: this rig lets all through
     monkeypatch.setattr(
         rig.service.limiter, "take", lambda bucket, who: 3 if bucket == "unknown-token" else take(bucket, who)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gateway_rig import PREFIX, GatewayRig, StandIn, stand_in_handler
 from mlp.serving.knocking import is_let_in
+from support.proxy.gateway_rig import PREFIX, GatewayRig, StandIn, stand_in_handler
 
 APP = f"{PREFIX}/ann/shop"
 RIGHT, WRONG = "r" * 43, "w" * 43

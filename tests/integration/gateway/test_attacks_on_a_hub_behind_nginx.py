@@ -13,13 +13,13 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from certificates import certificate
-from gateways import gateway
-from hub_stack import Browser
-from live_hub import LiveHub, live_hub
-from local_names import NamesOverTls
-from ports import free_port
-from waiting import wait_for
+from support.certificates import certificate
+from support.hubs.hub_stack import Browser
+from support.hubs.live_hub import LiveHub, live_hub
+from support.local_names import NamesOverTls
+from support.ports import free_port
+from support.proxy.gateways import gateway
+from support.waiting import wait_for
 
 HOST, USERS = "hub.example.org", "hub-users.example.net"
 CONFIG = """

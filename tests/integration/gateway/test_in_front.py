@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from bodies_told_twice import WAYS, told_twice
-from certificates import certificate
-from gateways import Gateway, gateway
 from mlp_hub import proxy
-from running_proxy import RunningProxy
-from waiting import PATIENCE_S
+from support.certificates import certificate
+from support.proxy.bodies_told_twice import WAYS, told_twice
+from support.proxy.gateways import Gateway, gateway
+from support.proxy.running_proxy import RunningProxy
+from support.waiting import PATIENCE_S
 
 HOST, USERS = "hub.example.org", "hub-users.example.net"
 ANN = f"ann.{USERS}"

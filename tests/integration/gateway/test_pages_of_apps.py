@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from gateway_rig import PREFIX, GatewayRig
-from waiting import PATIENCE_S, wait_for
+from support.proxy.gateway_rig import PREFIX, GatewayRig
+from support.waiting import PATIENCE_S, wait_for
 
 APP = f"{PREFIX}/ann/shop"
 PAGE = {"Accept": "text/html,*/*", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"}
@@ -297,7 +297,7 @@ def test_request_counts_outlive_the_proxy_and_count_once(tmp_path: Path) -> None
             return found
 
         def kept() -> Any:
-            return rig.run(rig.platform.app_usage.of("app", rig.apps["ann", "shop"].uid))
+            return rig.run(rig.platform.app_usage.usage_of("app", rig.apps["ann", "shop"].uid))
 
         for _ in range(3):
             assert rig.visit(f"{APP}/", **mine).status == 200
@@ -349,7 +349,7 @@ def test_an_app_that_sleeps_is_woken_and_answers_who_waited(rig: GatewayRig) -> 
 
     async def wake(uid: str) -> None:
         woken.append(uid)
-        rig.platform.apps.endpoints.put(ready)
+        rig.platform.apps.endpoints.store_endpoint(ready)
 
     rig.platform.app_gate._wake = wake
     answer = rig.visit(f"{PREFIX}/ann/sleepy/", Authorization=f"Bearer {rig.ann}")

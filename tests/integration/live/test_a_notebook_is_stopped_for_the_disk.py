@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hub_stack import Browser, text_of
-from live_hub import LiveHub, live_hub
-from notebooks import start_notebook
-from small_disk import small_disk
-from waiting import wait_for
+from support.executors.small_disk import small_disk
+from support.hubs.hub_stack import Browser, text_of
+from support.hubs.live_hub import LiveHub, live_hub
+from support.hubs.notebooks import start_notebook
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
 FLOOD = """

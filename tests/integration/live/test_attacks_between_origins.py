@@ -14,12 +14,12 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from browser import chromium, log_in, new_context, open_lab
-from hostile_server import lay_into
-from live_hub import PASSWORD, LiveHub
-from local_names import LocalNames
 from mlp_hub import sandbox
-from waiting import PATIENCE_S, wait_for
+from support.front.browser import chromium, log_in, new_context, open_lab
+from support.hubs.hostile_server import lay_into
+from support.hubs.live_hub import PASSWORD, LiveHub
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.skipif(sandbox.capabilities().mode is None, reason="no sandbox can be made here")
 API = "/services/mlp/api/v1"

@@ -13,9 +13,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from live_hub import PASSWORD, LiveHub, tenant_use
-from local_names import LocalNames
-from waiting import PATIENCE_S, wait_for
+from support.hubs.live_hub import PASSWORD, LiveHub, tenant_use
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S, wait_for
 
 SMALL = {"cpu": 0.2, "ram": 128}
 API = "/services/mlp/api/v1"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from live_hub import LiveHub
-from waiting import PATIENCE_S, wait_for
+from support.hubs.live_hub import LiveHub
+from support.waiting import PATIENCE_S, wait_for
 
 CGROUPS = Path("/sys/fs/cgroup")
 

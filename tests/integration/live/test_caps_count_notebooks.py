@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hub_stack import Browser, text_of
-from live_hub import LiveHub
-from notebooks import start_notebook, stop_notebook
-from waiting import wait_for
+from support.hubs.hub_stack import Browser, text_of
+from support.hubs.live_hub import LiveHub
+from support.hubs.notebooks import start_notebook, stop_notebook
+from support.waiting import wait_for
 
 SLEEPS = "import time\ntime.sleep(600)\n"
 ASKS = {"cpu": 0.3, "ram": 128, "tenant": "capped"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from live_hub import LiveHub, live_hub
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub, live_hub
+from support.waiting import wait_for
 
 FOREVER = "import time\nwhile True: time.sleep(0.1)"
 

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from kernel_client import Kernel
-from live_hub import LiveHub
-from notebooks import start_notebook, stop_notebook
+from support.hubs.kernel_client import Kernel
+from support.hubs.live_hub import LiveHub
+from support.hubs.notebooks import start_notebook, stop_notebook
 
 SMALL = {"cpu": 0.2, "ram": 256}
 READS = """

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from live_hub import LiveHub
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub
+from support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from live_hub import LiveHub
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub
+from support.waiting import wait_for
 
 MPI = """
 from mpi4py import MPI

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from failover_rig import failover_rig
+from support.failover.failover_rig import failover_rig
 
 
 def test_the_other_one_takes_writes_and_none_that_was_acknowledged_is_lost(tmp_path: Path) -> None:

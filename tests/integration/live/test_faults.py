@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import psutil
 import pytest
 
-from live_hub import LiveHub, tenant_use
 from mlp_hub.sandbox import inspect
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub, tenant_use
+from support.waiting import wait_for
 
 POINTS = 200
 PROGRAM = f"""

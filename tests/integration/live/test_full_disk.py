@@ -10,9 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from live_hub import LiveHub, live_hub
-from small_disk import small_disk
-from waiting import wait_for
+from support.executors.small_disk import small_disk
+from support.hubs.live_hub import LiveHub, live_hub
+from support.waiting import wait_for
 
 HEALTH = "/services/mlp/api/v1/health"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")

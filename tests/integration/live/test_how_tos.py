@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from live_hub import BIN, LiveHub
-from told import do_as_told
-from wheels import build_wheel
+from support.executors.wheels import build_wheel
+from support.hubs.live_hub import BIN, LiveHub
+from support.told import do_as_told
 
 MEAN = "def mean(values):\n    return sum(values) / len(values)\n"
 

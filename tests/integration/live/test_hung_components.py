@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from live_hub import BIN, LiveHub, live_hub
-from waiting import wait_for
+from support.hubs.live_hub import BIN, LiveHub, live_hub
+from support.waiting import wait_for
 
 HEALTH = "/services/mlp/api/v1/health"
 FOREVER = "import time\nwhile True: time.sleep(0.1)"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from live_hub import LiveHub, tenant_use
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub, tenant_use
+from support.waiting import wait_for
 
 LONG = "import time\nprint('up', flush=True)\ntime.sleep(600)\n"
 SMALL = {"cpu": 0.2, "ram": 128}

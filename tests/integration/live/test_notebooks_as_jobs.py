@@ -7,10 +7,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from live_hub import BIN, LiveHub
-from notebook_files import notebook
-from notebooks import client_of, start_notebook
-from waiting import PATIENCE_S
+from support.files.notebook_files import notebook
+from support.hubs.live_hub import BIN, LiveHub
+from support.hubs.notebooks import client_of, start_notebook
+from support.waiting import PATIENCE_S
 
 CELLS = (
     ("lr = 1.0", "parameters"),

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from live_hub import LiveHub, live_hub, tenant_use
-from postgres import PostgresServer, postgres_server
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub, live_hub, tenant_use
+from support.stores.postgres import PostgresServer, postgres_server
+from support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from live_hub import BIN, LiveHub
-from told import do_as_told
+from support.hubs.live_hub import BIN, LiveHub
+from support.told import do_as_told
 
 
 def test_every_block_of_the_quickstart_does_what_it_says(hub: LiveHub, tmp_path: Path) -> None:

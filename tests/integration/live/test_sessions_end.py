@@ -9,9 +9,9 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from hub_stack import Browser
-from live_hub import PASSWORD, LiveHub
-from waiting import PATIENCE_S, wait_for
+from support.hubs.hub_stack import Browser
+from support.hubs.live_hub import PASSWORD, LiveHub
+from support.waiting import PATIENCE_S, wait_for
 
 API = "/services/mlp/api/v1"
 NEW = "another long password"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from live_hub import LiveHub
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub
+from support.waiting import wait_for
 
 LONG = """
 import os, pathlib, signal, sys, time

@@ -13,11 +13,11 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from hub_stack import Browser
-from live_hub import LiveHub, live_hub, tenant_use
 from mlp_hub.cli.http import HttpAnswer, request
-from postgres import postgres_server
-from waiting import PATIENCE_S, wait_for
+from support.hubs.hub_stack import Browser
+from support.hubs.live_hub import LiveHub, live_hub, tenant_use
+from support.stores.postgres import postgres_server
+from support.waiting import PATIENCE_S, wait_for
 
 API = "/services/mlp/api/v1"
 STEPS = 300

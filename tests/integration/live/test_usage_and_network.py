@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from live_hub import BIN, LiveHub
 from mlp_hub.sandbox import capabilities
-from waiting import PATIENCE_S
+from support.hubs.live_hub import BIN, LiveHub
+from support.waiting import PATIENCE_S
 
 LOOKS_OUT = "import urllib.request\nurllib.request.urlopen('http://example.org')"
 EATS = "held = b'1' * (200 << 20)\nimport time\nend = time.process_time() + 1\nwhile time.process_time() < end: pass\n"

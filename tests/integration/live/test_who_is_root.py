@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import pytest
 
-from live_hub import LiveHub
-from waiting import wait_for
+from support.hubs.live_hub import LiveHub
+from support.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the hub has to be root")
 DOC = Path(__file__).parents[3] / "docs/explanation/isolation.md"
-LOOK = "mlp_hub.executors.mounted.look"
+LOOK = "mlp_hub.executors.shared_volume.look"
 SEND = "mlp_hub.outbound.sending"
 
 

@@ -6,10 +6,10 @@ import os
 import subprocess
 from pathlib import Path
 
-from hub_stack import Browser
-from live_hub import BIN, PASSWORD, live_hub
-from postgres import postgres_server
-from waiting import PATIENCE_S, wait_for
+from support.hubs.hub_stack import Browser
+from support.hubs.live_hub import BIN, PASSWORD, live_hub
+from support.stores.postgres import postgres_server
+from support.waiting import PATIENCE_S, wait_for
 
 
 def test_the_answer_is_503_while_the_hubs_database_is_away_and_everything_works_once_it_is_back(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keycloak import Keycloak, shared
+from support.login.keycloak import Keycloak, shared
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from company_login import enter_at_keycloak, led_to, sent_to_provider, step
-from cut_line import LineOfThread
-from hub_stack import Browser
-from keycloak import PASSWORD, Keycloak, Realm
-from live_hub import LiveHub
-from waiting import wait_for
+from support.failover.cut_line import LineOfThread
+from support.hubs.hub_stack import Browser
+from support.hubs.live_hub import LiveHub
+from support.login.company_login import enter_at_keycloak, led_to, sent_to_provider, step
+from support.login.keycloak import PASSWORD, Keycloak, Realm
+from support.waiting import wait_for
 
 RULES = "/ml/{tenant} -> {tenant}, /ml/{tenant}/admins -> {tenant}:admin"
 REFRESH_S = "2"

@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from company_login import enter_at_keycloak, led_to, sent_to_provider, step
-from cut_line import LineOfThread
-from hub_stack import Browser, HubStack
-from keycloak import PASSWORD, Keycloak, Realm, own_keycloak
 from mlp_hub.cli.doctor import login as checks_login
 from mlp_hub.cli.doctor.checks import Check
 from mlp_hub.cli.doctor.login import login as look
-from waiting import PATIENCE_S, wait_for
+from support.failover.cut_line import LineOfThread
+from support.hubs.hub_stack import Browser, HubStack
+from support.login.company_login import enter_at_keycloak, led_to, sent_to_provider, step
+from support.login.keycloak import PASSWORD, Keycloak, Realm, own_keycloak
+from support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.whole  # that those inside stay is seen in test_groups_within_a_minute
 BEGIN = "/hub/oauth_login?next=/hub/home"

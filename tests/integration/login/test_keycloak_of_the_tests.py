@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from keycloak import PASSWORD, Keycloak, clients_of_the_guide
+from support.login.keycloak import PASSWORD, Keycloak, clients_of_the_guide
 
 
 @pytest.mark.whole

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser import chromium, look_at, new_context, open_lab, run_cell, shot
-from certificates import certificate
-from gateways import gateway
-from keycloak import PASSWORD, Keycloak
-from live_hub import LiveHub, live_hub, set_epochs
-from ports import free_port
-from waiting import wait_for
+from support.certificates import certificate
+from support.front.browser import chromium, look_at, new_context, open_lab, run_cell, shot
+from support.hubs.live_hub import LiveHub, live_hub, set_epochs
+from support.login.keycloak import PASSWORD, Keycloak
+from support.ports import free_port
+from support.proxy.gateways import gateway
+from support.waiting import wait_for
 
 HOST, USERS = "hub.example.org", "hub-users.example.net"
 SAMPLE = "01-digits-mpi.ipynb"

@@ -14,10 +14,10 @@ import httpx
 import jwt
 import pytest
 
-from company_login import back_from_stand_in, led_to, log_in, query, sent_to_provider, step
-from hub_stack import PASSWORD, Browser, HubStack, text_of
-from stand_in_issuer import StandIn, published, stand_in, unsigned
-from waiting import wait_for
+from support.hubs.hub_stack import PASSWORD, Browser, HubStack, text_of
+from support.login.company_login import back_from_stand_in, led_to, log_in, query, sent_to_provider, step
+from support.login.stand_in_issuer import StandIn, published, stand_in, unsigned
+from support.waiting import wait_for
 
 TERMINAL = "mlp-cli"
 LOGOUT = "http://schemas.openid.net/event/backchannel-logout"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from company_login import enter_at_keycloak, led_to, query, sent_to_provider, step
-from hub_stack import Browser, HubStack, user_token
-from keycloak import PASSWORD, Keycloak, Realm
-from waiting import wait_for
+from support.hubs.hub_stack import Browser, HubStack, user_token
+from support.login.company_login import enter_at_keycloak, led_to, query, sent_to_provider, step
+from support.login.keycloak import PASSWORD, Keycloak, Realm
+from support.waiting import wait_for
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,17 @@ from typing import Any
 import httpx
 import pytest
 
-from jupyterhub_database import memory_of_logins
-from keycloak import PASSWORD, Keycloak, Realm
-from local_names import LocalNames
 from mlp.cli import device
 from mlp.errors import Refused
 from mlp_hub.hub_integration.providers.device import DeviceFlow
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import ProviderIdentity
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_hub.settings import Settings
-from waiting import PATIENCE_S
+from support.hubs.jupyterhub_database import memory_of_logins
+from support.local_names import LocalNames
+from support.login.keycloak import PASSWORD, Keycloak, Realm
+from support.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def flow(realm: Realm, tmp_path: Path) -> DeviceFlow:
 
 
 def told(loop: asyncio.Runner, flow: DeviceFlow) -> dict[str, str]:
-    found = loop.run(flow.told())
+    found = loop.run(flow.device_endpoints())
     assert found is not None
     return found
 
@@ -106,7 +106,7 @@ def test_a_login_by_device_code_is_known_with_its_groups(
     assert where["begin"].startswith(realm.issuer)
     access_token, id_token = logged_in(where, monkeypatch, "ann")
     found = loop.run(flow.whose(db, access_token, id_token))
-    assert isinstance(found, Standing)
+    assert isinstance(found, ProviderIdentity)
     assert (found.issuer, found.subject) == (realm.issuer, realm.user_id("ann"))
     assert (found.claimed_name, found.groups) == ("ann", ("/ml/red",))
     with pytest.raises(Wrong, match="was used"):

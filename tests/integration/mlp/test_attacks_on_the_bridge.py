@@ -25,8 +25,8 @@ from tornado.websocket import WebSocketHandler
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from ports import free_port
-from waiting import PATIENCE_S, wait_for
+from support.ports import free_port
+from support.waiting import PATIENCE_S, wait_for
 
 LOGIN = "the-browsers-own-token"
 TOKEN = "the-servers-token"

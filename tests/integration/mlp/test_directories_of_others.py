@@ -13,7 +13,7 @@ from jupyter_client.manager import KernelManager
 from traitlets.utils.importstring import import_item
 
 import mlp_spawner
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 NAMES = ("ipykernel_launcher", "ipykernel", "IPython", "mlp", "mlp_language", "jedi", "traitlets", "zmq")
 SHADOW = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nraise SystemExit\n"

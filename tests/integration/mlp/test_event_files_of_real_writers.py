@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from mlp_stand_in import TOKEN, StandIn
-from waiting import wait_for
+from support.clients.mlp_stand_in import TOKEN, StandIn
+from support.waiting import wait_for
 
 TORCH = """
 # what torch.utils.tensorboard.SummaryWriter does where there is no TensorFlow; that is tried below

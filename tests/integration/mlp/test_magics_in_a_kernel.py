@@ -9,9 +9,9 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-from mlp.display import JOB_VIEW
-from mlp_stand_in import FAILED, FINISHED, RUNNING, StandIn, job_record, ranks
-from waiting import PATIENCE_S
+from mlp.display.job_monitor import JOB_VIEW
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, StandIn, job_record, ranks
+from support.waiting import PATIENCE_S
 
 PROGRAM = "import mlp\nfor epoch in mlp.progress(range(3)):\n    mlp.report(loss=1 / (epoch + 1))\n"
 

@@ -13,10 +13,10 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-import mlp_stand_in
-from mlp.display import JOB_VIEW
-from mlp_stand_in import FINISHED, RUNNING, StandIn
-from waiting import PATIENCE_S
+from mlp.display.job_monitor import JOB_VIEW
+from support.clients import mlp_stand_in
+from support.clients.mlp_stand_in import FINISHED, RUNNING, StandIn
+from support.waiting import PATIENCE_S
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>"
 CELLS = (

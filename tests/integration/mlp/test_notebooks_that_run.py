@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from notebook_files import PICTURE, everything, notebook, written
-from waiting import PATIENCE_S, wait_for
+from support.files.notebook_files import PICTURE, everything, notebook, written
+from support.waiting import PATIENCE_S, wait_for
 
 
 @dataclass

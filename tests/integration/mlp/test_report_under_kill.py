@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from mlp_stand_in import TOKEN, StandIn
+from support.clients.mlp_stand_in import TOKEN, StandIn
 
 WRITER = """
 import sys, mlp

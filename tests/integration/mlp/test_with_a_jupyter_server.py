@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from jupyter_servers import TOKEN, JupyterServer, jupyter_server
-from kernel_client import Kernel
-from mlp.absentpages import MOST_BYTES
-from notebook_files import document, made
-from waiting import PATIENCE_S, wait_for
+from mlp.notebook_server.absent_pages import MOST_BYTES
+from support.files.notebook_files import document, made
+from support.hubs.jupyter_servers import TOKEN, JupyterServer, jupyter_server
+from support.hubs.kernel_client import Kernel
+from support.waiting import PATIENCE_S, wait_for
 
 PRINTED = 480_000
 """Lines of 1 kB."""

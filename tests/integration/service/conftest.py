@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from object_stores import FalseStore, RealStore, real_store
+from support.stores.object_stores import FalseStore, RealStore, real_store
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,14 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.base import DiskUse
 from mlp_hub.executors.local import disk
 from mlp_hub.executors.local.executor import LocalExecutor
-from mlp_hub.executors.mounted import workspace as mounted
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume import workspace as shared_volume
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import GIB, MIB
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 FLOOR = replace(FAST, disk=DiskPolicy(floor=GIB, home=GIB))
 
@@ -33,20 +33,20 @@ def endless(size: int) -> Steps[Size]:
 @pytest.fixture(autouse=True)
 def huge(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make homes of millions of files: of ann, and of bob, who holds more than anybody may."""
-    measure = mounted.measure
+    measure = shared_volume.measure
     sizes = {"ann": MIB, "bob": 2 * GIB}
 
     def measured(path: Path) -> Steps[Size]:
         return endless(sizes[path.name]) if path.name in sizes else measure(path)
 
-    monkeypatch.setattr(mounted, "measure", measured)
+    monkeypatch.setattr(shared_volume, "measure", measured)
 
 
 @pytest.fixture
 def space(monkeypatch: pytest.MonkeyPatch) -> list[Space]:
     """Say how much room there is; the last one counts."""
     told = [Space(100 * GIB, 50 * GIB)]
-    monkeypatch.setattr(mounted, "space_of", lambda path: told[-1] if path.exists() else None)
+    monkeypatch.setattr(shared_volume, "space_of", lambda path: told[-1] if path.exists() else None)
     return told
 
 

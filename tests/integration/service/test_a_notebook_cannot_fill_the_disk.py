@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from disk_rig import STEADY, WRITES, DiskRig, running_rig
-from executor_lab import ROOT
 from mlp_api.types import ResourceRequestTry
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB
-from small_disk import SmallDisk, small_disk
-from waiting import until
+from support.executors.executor_lab import ROOT
+from support.executors.small_disk import SmallDisk, small_disk
+from support.rigs.disk_rig import STEADY, WRITES, DiskRig, running_rig
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="only root may mount")
 FLOODS = {

@@ -18,14 +18,14 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec, Superseded
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import NAME, Leadership, LeaseLost
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, node
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, node
+from support.waiting import PATIENCE_S, until
 
 POLICY = replace(FAST, lease_s=2.5)
 OTHER = Lease("elsewhere/4711/abcdef01", 0.0, 50)  # it has been there, and has left
@@ -246,7 +246,7 @@ async def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have
         mine = Leadership(hub.dbs[0], lambda: now, length_s=3600, poll_s=0.01, alone=False)
         with pytest.raises(LeaseLost):
             await mine.ensure_held()
-        await mine.take()
+        await mine.acquire_lease()
         await mine.ensure_held()
         now += 3600
         await mine.ensure_held()  # nobody has taken it: it is renewed
@@ -255,7 +255,7 @@ async def test_right_before_an_act_the_database_is_asked_once_the_lease_may_have
         other = Leadership(hub.dbs[1], lambda: now, length_s=3600, poll_s=0.01, alone=False)
         assert not (await hub.dbs[1].read(other._look))[1]
         now += 3600
-        await other.take()
+        await other.acquire_lease()
         assert other.epoch == 2
         with pytest.raises(LeaseLost):
             await mine.ensure_held()

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app_rig import door, running_apps
 from mlp_api.apps import AppScale
 from mlp_api.models import ModelCreate
 from mlp_api.types import TenantCreate, TenantUpdate
@@ -20,8 +19,9 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.apps.connecting import connect
-from model_files import FORMATS
-from waiting import until
+from support.files.model_files import FORMATS
+from support.rigs.app_rig import door, running_apps
+from support.waiting import until
 
 
 def infer(where: str, values: list[float], *, binary: bool, model: str = "line") -> list[float]:
@@ -128,7 +128,7 @@ async def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_pa
             SYSTEM, "ann", "files", AppScale(replicas="1:3", idle=10, concurrency=2)
         )
         use = AppUse(0.0, requests=1, last=1.0)
-        await rig.platform.app_usage.told([("app", uid, "r", use)], [(uid, 5.0)])
+        await rig.platform.app_usage.store_report([("app", uid, "r", use)], [(uid, 5.0)])
         busy = await rig.endpoint(lambda e: len(e.replicas) == 3, "files")
         shown = await rig.platform.apps.get(SYSTEM, "ann", "files")
         assert (shown.wanted, shown.under_way, shown.replicas) == (3, 5.0, "1:3")

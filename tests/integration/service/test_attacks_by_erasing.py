@@ -13,11 +13,11 @@ import pytest
 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import workspace as mounted
+from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.service.state.leadership import NAME
 from mlp_hub.store.records import Lease
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import PATIENCE_S, until
 
 MANY = 12
 
@@ -32,22 +32,22 @@ class Endless:
         self.most = 0
         self._now = 0
         self._lock = threading.Lock()
-        self._real = mounted.remove_directory
-        monkeypatch.setattr(mounted, "remove_directory", self.remove)
+        self._real = shared_volume.remove_directory
+        monkeypatch.setattr(shared_volume, "remove_directory", self.remove)
 
-    def remove(self, workspace: Path, goes_on: Callable[[], None]) -> None:
+    def remove(self, workspace: Path, check_cancelled: Callable[[], None]) -> None:
         if self.user in workspace.parts:
-            self._wait(workspace, goes_on)
-        self._real(workspace, goes_on)
+            self._wait(workspace, check_cancelled)
+        self._real(workspace, check_cancelled)
 
-    def _wait(self, workspace: Path, goes_on: Callable[[], None]) -> None:
+    def _wait(self, workspace: Path, check_cancelled: Callable[[], None]) -> None:
         with self._lock:
             self.begun.append(workspace.name)
             self._now += 1
             self.most = max(self.most, self._now)
         try:
             while not self.open.wait(0.005):
-                goes_on()
+                check_cancelled()
         finally:
             with self._lock:
                 self._now -= 1

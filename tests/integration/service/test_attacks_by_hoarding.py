@@ -14,7 +14,7 @@ from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state import board
-from platform_rig import FAST, Rig, node, running_rig
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
 
 MIB = 2**20
 FEW = replace(FAST, open_bytes_max=4 * MIB, open_kinds_max=5)
@@ -102,7 +102,10 @@ async def test_stopping_and_starting_a_job_forever_fills_no_table(
 
         def kept() -> tuple[int, int]:
             return rig.db.read_now(
-                lambda tx: (len(tx.decisions.of(uid, 10_000)), len(tx.events.since(uid, limit=100_000)))
+                lambda tx: (
+                    len(tx.decisions.last_of_job(uid, 10_000)),
+                    len(tx.events.since(uid, limit=100_000)),
+                )
             )
 
         for _ in range(80):

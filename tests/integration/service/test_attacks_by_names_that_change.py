@@ -15,7 +15,7 @@ OUTSIDE, INSIDE = "127.0.0.2", "127.0.0.1"
 """Both are of loopback; the processes below take the first one for an address of the internet."""
 _PROGRAM = """
 import json, os, socket, sys
-from mlp_hub.executors.mounted.fetch import addresses
+from mlp_hub.executors.shared_volume.fetch import addresses
 asked = json.loads(sys.argv[1])
 real, turns = socket.getaddrinfo, list(asked["turns"])
 looked = []

@@ -16,8 +16,8 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import Expected
 from mlp_hub.service.forecast import service
-from platform_rig import running_rig
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import running_rig
+from support.waiting import PATIENCE_S, until
 
 
 async def refused(what: Awaitable[object]) -> Refused:

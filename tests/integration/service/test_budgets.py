@@ -20,8 +20,8 @@ from sqlalchemy.engine import Engine
 
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 BUDGETS = tomllib.loads((Path(__file__).parents[2] / "budgets.toml").read_text())
 LONG = {"DURATION": 600}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from asking import asked, phase_of, refusal, started
 from mlp_api.jobs import JobCreate
 from mlp_api.teams import MemberCapSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, node, running_rig
-from waiting import until
+from support.rigs.asking import asked, phase_of, refusal, started
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.waiting import until
 
 LONG: dict[str, Any] = {"tenant": "red", "sim": {"DURATION": 600, "STOP": 0}}
 
@@ -25,7 +25,7 @@ async def red(rig: Rig, **cap: Any) -> None:
     await rig.platform.tenants.create(TenantCreate(name="red"))
     for user in ("ann", "bob"):
         await rig.platform.tenants.set_member("red", user)
-    await rig.platform.member_caps.put("red", MemberCapSet(**cap), actor="lea")
+    await rig.platform.member_caps.set_cap("red", MemberCapSet(**cap), actor="lea")
 
 
 async def phases(rig: Rig, user: str, *names: str) -> dict[str, str]:
@@ -64,11 +64,11 @@ async def test_a_cap_that_is_set_later_stops_nothing_and_one_that_is_taken_away_
             await rig.submit(name, **LONG)
             await rig.until(name, "running")
         caps = rig.platform.member_caps
-        await caps.put("red", MemberCapSet(user="ann", jobs=1), actor="lea")
+        await caps.set_cap("red", MemberCapSet(user="ann", jobs=1), actor="lea")
         await rig.submit("c", **LONG)
         await until(lambda: told(rig, "c", "The cap of ann in red: 1 job; 2 jobs in use."))
         assert (await phases(rig, "ann", "a", "b")) == {"a": "running", "b": "running"}
-        assert [c.user for c in await caps.put("red", MemberCapSet(user="ann"), actor="lea")] == [None]
+        assert [c.user for c in await caps.set_cap("red", MemberCapSet(user="ann"), actor="lea")] == [None]
         await rig.until("c", "running")
         entry = (await rig.platform.audit.entries(action="member.cap"))[0][0]
         assert (entry.object, entry.detail["before"]["jobs_at_once"]) == ("ann", 1)
@@ -99,9 +99,9 @@ async def test_a_cap_is_of_members_alone_and_goes_with_them(tmp_path: Path) -> N
         await red(rig, jobs=3)
         caps = rig.platform.member_caps
         with pytest.raises(Refused) as refused:
-            await caps.put("red", MemberCapSet(user="zoe", jobs=1), actor="lea")
+            await caps.set_cap("red", MemberCapSet(user="zoe", jobs=1), actor="lea")
         assert refused.value.reason is Reason.NOT_FOUND
-        await caps.put("red", MemberCapSet(user="bob", jobs=1), actor="lea")
+        await caps.set_cap("red", MemberCapSet(user="bob", jobs=1), actor="lea")
         await rig.platform.tenants.remove_member("red", "bob")
         assert [c.user for c in await caps.of_tenant("red")] == [None]
         await rig.platform.tenants.remove_member("red", "ann")
@@ -200,7 +200,7 @@ async def test_a_notebook_that_is_larger_than_the_cap_is_refused_for_good(tmp_pa
         await rig.submit("a", workers=2, **LONG)
         await rig.until("a", "running")
         await refusal(rig, cpu=2, **ANNS)
-        await rig.platform.member_caps.put("red", MemberCapSet(cpu=1), actor="lea")
+        await rig.platform.member_caps.set_cap("red", MemberCapSet(cpu=1), actor="lea")
         refused = await refusal(rig, cpu=2, **ANNS)
         assert (refused.reason, refused.retry_after) == (Reason.EXCEEDS_MAX_QUOTA, None)
         assert "ann may hold 1 cpu in red" in str(refused.msg)
@@ -224,7 +224,7 @@ async def test_a_cap_that_is_lowered_below_a_notebook_stops_neither_it_nor_a_job
         await confirmed(rig, 2)
         await rig.submit("a", **LONG)
         await rig.until("a", "running")
-        await rig.platform.member_caps.put("red", MemberCapSet(user="ann", cpu=1), actor="lea")
+        await rig.platform.member_caps.set_cap("red", MemberCapSet(user="ann", cpu=1), actor="lea")
         await rig.submit("b", **LONG)
         await until(lambda: told(rig, "b", "Servers hold 2 cpu of ann's cap in red; one must stop."))
         for _ in range(3):

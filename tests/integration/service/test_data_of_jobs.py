@@ -15,8 +15,8 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import DataMount, LaunchSpec
 from mlp_hub.executors.workspace import StoredPlace
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 LONG = {"DURATION": 600}
 READY = DatasetHeartbeat(state="ready", progress=100)

@@ -22,9 +22,9 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
-from object_stores import KEYS, FalseStore, RealStore
-from platform_rig import FAST, Rig, running_rig
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.stores.object_stores import KEYS, FalseStore, RealStore
+from support.waiting import PATIENCE_S, until
 
 MIB = 2**20
 
@@ -87,7 +87,7 @@ async def test_a_bucket_becomes_a_dataset_and_what_changed_is_fetched_again(
             store.put("photos", "catsup", b"of another name")
 
         await asyncio.to_thread(fill)
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         made = await add(rig, "s3://photos/cats", store.url, "store")
         assert (made.state, made.source and made.source.secret) == ("creating", "store")
         done = await ended(rig)
@@ -228,12 +228,12 @@ async def test_no_private_address_is_spoken_to_unless_the_operator_names_it(
 async def test_a_copy_gives_way_to_another_team_and_continues_from_there(
     tmp_path: Path, false: FalseStore
 ) -> None:
-    small, goes_on = b"small", threading.Event()
+    small, check_cancelled = b"small", threading.Event()
     false.listed = [("a.txt", 5, tag(small)), ("b.txt", 5, tag(small))]
 
     def answer(key: str, _: dict[str, str]) -> Any:
         if key == "b.txt":
-            goes_on.wait()
+            check_cancelled.wait()
         return 200, {}, small
 
     false.answer = answer
@@ -264,12 +264,12 @@ async def test_a_copy_gives_way_to_another_team_and_continues_from_there(
 
             await until(is_ready, what="the copy of the other team")
             assert (await rig.platform.datasets.get(SYSTEM, "ann", "pets")).state == "creating"
-            goes_on.set()
+            check_cancelled.set()
             assert (await ended(rig)).state == "ready"
             assert not turns._held
             assert sum("/a.txt" in url for url in false.asked) == 2  # once of each team
     finally:
-        goes_on.set()
+        check_cancelled.set()
 
 
 async def test_a_stopped_copy_from_a_hanging_endpoint_can_be_deleted(
@@ -306,7 +306,7 @@ async def test_wrong_credentials_are_told_without_them_and_kept_sealed(
     false.page = lambda _after: b"<Error><Code>InvalidAccessKeyId</Code></Error>"  # type: ignore[method-assign]
 
     async with running_rig(tmp_path, policy=policy(false.host)) as rig:
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/", false.url, "store")
         said = await refused(rig)
         secret = KEYS["secret_access_key"]
@@ -343,13 +343,13 @@ async def test_a_url_without_a_bucket_is_refused_at_once(
 
 async def test_a_secret_that_is_not_there_or_anothers_opens_nothing(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=policy()) as rig:
-        await rig.platform.secrets.put("store", KEYS, user="bob", actor="bob")
+        await rig.platform.secrets.store_secret("store", KEYS, user="bob", actor="bob")
         with pytest.raises(Refused, match="secret store does not exist"):
             await add(rig, "s3://photos/", "", "store")
-        await rig.platform.secrets.put("half", {"access_key_id": "A"}, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("half", {"access_key_id": "A"}, user="ann", actor="ann")
         with pytest.raises(Refused, match="cannot open an object store"):
             await add(rig, "s3://photos/", "", "half")
-        await rig.platform.secrets.put("store", KEYS, tenant="default", actor="admin")
+        await rig.platform.secrets.store_secret("store", KEYS, tenant="default", actor="admin")
 
         def move(tx: Any) -> None:
             row = tx.secrets.get("default", "", "store")
@@ -366,7 +366,7 @@ async def test_a_former_member_can_no_longer_open_secrets_of_the_tenant(tmp_path
         for tenant in ("red", "blue"):
             await p.tenants.create(TenantCreate(name=tenant))
             await p.tenants.set_member(tenant, "ann")
-        await p.secrets.put("store", KEYS, tenant="red", actor="admin")
+        await p.secrets.store_secret("store", KEYS, tenant="red", actor="admin")
         item = StoredItem("set", StoredKind.DATASET, "red", "ann", "pets", 0.0)
         source = ObjectSource("photos", "", "", "", "store")
         found = DatasetRow(item, DatasetPhase.READY, 100, source=source)

@@ -16,9 +16,9 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
-from object_stores import KEYS, FalseStore, RealStore
-from platform_rig import FAST, Rig, running_rig
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.stores.object_stores import KEYS, FalseStore, RealStore
+from support.waiting import PATIENCE_S, until
 
 MIB = 2**20
 LONG = {"DURATION": 600}
@@ -58,7 +58,7 @@ async def became(rig: Rig, *states: str, used: int | None = None) -> bool:
 
 
 async def evicted(rig: Rig) -> bool:
-    await rig.platform.datasets.sweep()
+    await rig.platform.datasets.end_silent_uploads()
     return await became(rig, "ready", used=0) and not await asyncio.to_thread(here, rig)
 
 
@@ -72,7 +72,7 @@ async def why(rig: Rig, name: str) -> str:
 
 async def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: RealStore) -> None:
     async with running_rig(tmp_path, policy=policy(store.host)) as rig:
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         made = await add(rig, "s3://photos/pets", store.url, "store")
         assert (made.state, made.size, made.source and made.source.mode) == ("ready", 0, THROUGH)
         assert await asyncio.to_thread(here, rig) == set(), "nothing is copied"
@@ -86,7 +86,7 @@ async def test_a_job_has_what_it_names_until_it_is_over(tmp_path: Path, store: R
         assert "cats/one" in await asyncio.to_thread(here, rig), "others' stays"
         await rig.platform.jobs.cancel(SYSTEM, "ann", "one")
         await rig.until("one", "cancelled")
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         assert "cats/one" in await asyncio.to_thread(here, rig), "it is one dataset, that a job reads"
         await rig.platform.jobs.cancel(SYSTEM, "ann", "two")
         await rig.until("two", "cancelled")
@@ -100,7 +100,7 @@ async def test_missing_data_and_missing_room_end_the_job_with_the_reason(
     tmp_path: Path, store: RealStore
 ) -> None:
     async with running_rig(tmp_path, policy=policy(store.host)) as rig:
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         await add(rig, "s3://photos/pets/", store.url, "store")
         await rig.submit("none", data=["ann/pets/birds"])
         assert "the source has nothing below pets/birds" in await why(rig, "none")
@@ -181,7 +181,7 @@ async def test_only_datasets_read_through_have_parts_and_they_are_read_only(
         assert (reason, "leave out cats" in said) == (Reason.INVALID, True)
         for bad in ("ann/pets/../other", "ann/pets//x", "ann/pets/.", "ann/pets/a\0b"):
             assert (await refused(rig.submit("one", data=[bad])))[0] is Reason.INVALID, bad
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         made = await add(rig, "s3://photos/pets/", store.url, "store")
         assert made.state == "ready"
         reason, said = await refused(datasets.access(SYSTEM, "ann", "pets", write=True))
@@ -191,7 +191,7 @@ async def test_only_datasets_read_through_have_parts_and_they_are_read_only(
         )
         access = await datasets.access(SYSTEM, "ann", "pets", write=False)
         assert access.through
-        assert (await refused(datasets.take(access.uid, 1)))[0] is Reason.WRONG_STATE
+        assert (await refused(datasets.grant_bytes(access.uid, 1)))[0] is Reason.WRONG_STATE
         for path in ("../other/secret", "a/../../other/secret", "./x"):
             asked = SourceOpen(uid=access.uid, path=path)
             assert (await refused(datasets.open_source(asked)))[0] is Reason.INVALID, path
@@ -204,7 +204,7 @@ async def test_a_source_that_cannot_be_read_is_in_error_with_the_reason(
     tmp_path: Path, store: RealStore, wrong: str
 ) -> None:
     async with running_rig(tmp_path, policy=policy(*() if wrong == "private" else (store.host,))) as rig:
-        await rig.platform.secrets.put("store", KEYS, user="ann", actor="ann")
+        await rig.platform.secrets.store_secret("store", KEYS, user="ann", actor="ann")
         url = {"bucket": "s3://nothere/", "prefix": "s3://photos/nothing"}.get(wrong, "s3://photos/pets")
         made = await add(rig, url, store.url, "store")
         said = {

@@ -17,8 +17,8 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.dataset import DatasetPhase as P
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 SIZE = 1000
 KEYS = {name: name.encode().hex() * 4 for name in ("take", "give", "late")}
@@ -98,9 +98,9 @@ async def the_life(rig: Rig, go_on: Callable[[Callable[[], Awaitable[object]]], 
 
     await go_on(create)
     uid = await uid_of(rig)
-    await go_on(lambda: datasets().take(uid, SIZE, KEYS["take"]))
+    await go_on(lambda: datasets().grant_bytes(uid, SIZE, KEYS["take"]))
     await asyncio.to_thread(put, rig, "pets", "file", SIZE)
-    await go_on(lambda: datasets().give(uid, SIZE, SIZE, KEYS["give"]))
+    await go_on(lambda: datasets().settle_bytes(uid, SIZE, SIZE, KEYS["give"]))
     found = await rig.db.read(lambda tx: tx.stored.get(uid))
     assert found is not None
     assert (found.used, found.granted) == (SIZE, 0), "taken and given once, however often it was told"
@@ -170,32 +170,32 @@ async def test_an_unconfirmed_charge_is_given_back_and_not_taken_later(tmp_path:
     async with running_rig(tmp_path) as rig:
         uid = await make(rig)
         datasets = rig.platform.datasets
-        await datasets.take(uid, SIZE, KEYS["take"])
-        await datasets.take(uid, SIZE, KEYS["take"])
+        await datasets.grant_bytes(uid, SIZE, KEYS["take"])
+        await datasets.grant_bytes(uid, SIZE, KEYS["take"])
         await charged(rig, SIZE)
         for _ in range(2):
-            await datasets.give(uid, SIZE, 0, KEYS["give"], took=KEYS["take"])
+            await datasets.settle_bytes(uid, SIZE, 0, KEYS["give"], took=KEYS["take"])
         await charged(rig, 0)
-        await datasets.give(uid, SIZE, 0, "ab" * 16, took=KEYS["late"])
-        await datasets.take(uid, SIZE, KEYS["late"])
+        await datasets.settle_bytes(uid, SIZE, 0, "ab" * 16, took=KEYS["late"])
+        await datasets.grant_bytes(uid, SIZE, KEYS["late"])
         await charged(rig, 0)
 
 
 async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_with(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
         uid = await make(rig, size=50 * SIZE)
-        await rig.platform.datasets.take(uid, SIZE)
+        await rig.platform.datasets.grant_bytes(uid, SIZE)
         await asyncio.to_thread(put, rig, "pets", "first", SIZE)
-        await rig.platform.datasets.give(uid, SIZE, SIZE)
+        await rig.platform.datasets.settle_bytes(uid, SIZE, SIZE)
         await charged(rig, 50 * SIZE)
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         rig.ahead = 3500
         await say(rig, "creating")
         rig.ahead = 4000
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         assert (await show(rig)).state == "creating", "its owner was heard of"
         rig.ahead = 8000
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         failed = await show(rig)
         assert failed.state == "error"
         assert "its upload sent nothing" in str(failed.message)
@@ -203,9 +203,9 @@ async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_w
         await say(rig, "creating")
         again = await show(rig)
         assert (again.state, str(again.message)) == ("creating", "")
-        await rig.platform.datasets.take(uid, SIZE)
+        await rig.platform.datasets.grant_bytes(uid, SIZE)
         await asyncio.to_thread(put, rig, "pets", "second", SIZE)
-        await rig.platform.datasets.give(uid, SIZE, SIZE)
+        await rig.platform.datasets.settle_bytes(uid, SIZE, SIZE)
         await say(rig, "ready")
         await charged(rig, 2 * SIZE)
 
@@ -213,10 +213,10 @@ async def test_an_upload_that_nobody_ends_fails_with_its_reason_and_is_gone_on_w
 async def test_an_upload_in_progress_is_not_silent_however_long_it_takes(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
         uid = await make(rig, size=SIZE)
-        await rig.platform.datasets.take(uid, SIZE)
+        await rig.platform.datasets.grant_bytes(uid, SIZE)
         for hours in range(1, 5):
             rig.ahead = hours * 3000
-            await rig.platform.datasets.sweep()
+            await rig.platform.datasets.end_silent_uploads()
         assert (await show(rig)).state == "creating"
 
 
@@ -225,11 +225,11 @@ async def test_changes_by_programs_in_a_dataset_are_charged_after_a_while(tmp_pa
         await make(rig)
         await asyncio.to_thread(put, rig, "pets", "file", SIZE)
         await say(rig, "ready")
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         await charged(rig, SIZE)
         await asyncio.to_thread(put, rig, "pets", "more", 2 * SIZE)
         rig.ahead = 1200
-        await rig.platform.datasets.sweep()
+        await rig.platform.datasets.end_silent_uploads()
         await charged(rig, 3 * SIZE)
         assert (await show(rig)).used == 3 * SIZE
 
@@ -249,7 +249,7 @@ async def test_a_tenant_with_datasets_or_models_is_deleted_only_once_they_are_go
         await platform.models.register(
             SYSTEM, "ann", ModelCreate(name="net", src="home/net.bin", any_files=True, tenant="red")
         )
-        await platform.datasets.sweep()
+        await platform.datasets.end_silent_uploads()
         await charged(rig, SIZE + 7, "red")
         await platform.tenants.remove_member("red", "ann")
         with pytest.raises(Refused, match="dataset pets of ann and model net@1 of ann") as refused:
@@ -269,7 +269,7 @@ async def test_files_open_again_before_anything_is_measured(tmp_path: Path) -> N
 
     async with running_rig(tmp_path) as rig:
         uid = await make(rig)
-        await rig.platform.datasets.take(uid, 2 * SIZE)
+        await rig.platform.datasets.grant_bytes(uid, 2 * SIZE)
         await asyncio.to_thread(put, rig, "pets", "half", SIZE)
         worker = rig.platform.datasets._worker
         looked, look_on = worker._workspace.stored_size, asyncio.Event()

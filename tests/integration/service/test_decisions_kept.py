@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Decision
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.reasons.decisions import KEPT_S
-from platform_rig import Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.waiting import until
 
 
 async def test_an_admission_records_the_wait_the_change_and_the_alternative_places(
@@ -26,13 +26,13 @@ async def test_an_admission_records_the_wait_the_change_and_the_alternative_plac
         await rig.until("second", "queued")
         rig.end(job)
         await rig.until("second", "finished")
-        (first,) = await rig.platform.decisions.of(SYSTEM, "ann", "first")
+        (first,) = await rig.platform.decisions.decisions_of(SYSTEM, "ann", "first")
         assert first.kind == "admitted"
         assert texts(first.changed) == ["it entered the queue, and there was room at once"]
         assert [n.node for n in first.nodes if n.chosen]
         assert [n.node for n in first.nodes if not n.chosen]
         assert first.policy == "fair"
-        (second,) = await rig.platform.decisions.of(SYSTEM, "ann", "second")
+        (second,) = await rig.platform.decisions.decisions_of(SYSTEM, "ann", "second")
         assert "1 rank" in str(second.waited_for)
         assert texts(second.changed) == ["job first of ann ended"]
         assert second.only
@@ -43,7 +43,7 @@ async def test_a_decision_on_a_single_node_mentions_no_other_places(tmp_path: Pa
     async with running_rig(tmp_path, node("n1", 4)) as rig:
         await rig.submit("first", workers=2, sim={"DURATION": 0.1})
         await rig.until("first", "finished")
-        (first,) = await rig.platform.decisions.of(SYSTEM, "ann", "first")
+        (first,) = await rig.platform.decisions.decisions_of(SYSTEM, "ann", "first")
         assert str(first.summary) == "admitted on node n1"
 
 
@@ -58,14 +58,16 @@ async def test_a_preemption_tells_who_could_have_been_stopped_and_why_this_one(t
         await rig.submit("urgent", workers=1, priority="high", sim={"DURATION": 0.2})
         await rig.until("urgent", "running", "finished")
         (told,) = [
-            d for d in await rig.platform.decisions.of(SYSTEM, "ann", "cheap") if d.kind == "preempted"
+            d
+            for d in await rig.platform.decisions.decisions_of(SYSTEM, "ann", "cheap")
+            if d.kind == "preempted"
         ]
         assert "Stopped for job urgent of ann" in str(told.summary)
         assert [(v.job, v.chosen) for v in told.victims] == [("cheap", True), ("dear", False)]
         assert str(told.victims[1].why) == "more work would have been lost"
         assert told.victims[0].lost_work < told.victims[1].lost_work
         assert texts(told.spared) == ["1 job has no lower priority"]
-        (urgent,) = await rig.platform.decisions.of(SYSTEM, "ann", "urgent")
+        (urgent,) = await rig.platform.decisions.decisions_of(SYSTEM, "ann", "urgent")
         assert "room was made by the end of job cheap of ann" in str(urgent.summary)
         assert texts(urgent.changed) == ["it was submitted"]
 
@@ -75,7 +77,7 @@ def texts(said: list[Text]) -> list[str]:
 
 
 async def told_of(rig: Rig, user: str, name: str) -> list[Decision]:
-    return await rig.platform.decisions.of(SYSTEM, user, name)
+    return await rig.platform.decisions.decisions_of(SYSTEM, user, name)
 
 
 async def test_a_resize_and_the_admission_after_it_record_beneficiary_loss_and_number_of_workers(
@@ -122,11 +124,11 @@ async def test_names_of_other_tenants_are_for_platform_admins_only(tmp_path: Pat
         await rig.submit("mine", cpu=4.0, sim={"DURATION": 0.1})
         rig.end(secret)
         await rig.until("mine", "finished")
-        (whole,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine")
+        (whole,) = await rig.platform.decisions.decisions_of(SYSTEM, "ann", "mine")
         assert texts(whole.changed) == ["job secret of bob ended"]
-        eyes = await rig.platform.sights.of("ann")
-        (own,) = await rig.platform.decisions.of(SYSTEM, "ann", "mine", eyes)
-        told = answers.encode([own], eyes=eyes).decode()
+        viewer = await rig.platform.visibility.viewer_of("ann")
+        (own,) = await rig.platform.decisions.decisions_of(SYSTEM, "ann", "mine", viewer)
+        told = answers.encode([own], viewer=viewer).decode()
         assert "a job of another team ended" in told
         for word in ("secret", "bob", "crimson"):
             assert word not in told
@@ -142,12 +144,12 @@ async def test_explanations_go_after_two_weeks_and_with_their_job(tmp_path: Path
         uids = (done.uid, (await rig.platform.jobs.get(SYSTEM, "ann", "old")).uid)
 
         async def kept() -> list[int]:
-            return [len(await rig.db.read(lambda tx, u=uid: tx.decisions.of(u, 10))) for uid in uids]
+            return [len(await rig.db.read(lambda tx, u=uid: tx.decisions.last_of_job(u, 10))) for uid in uids]
 
         while await kept() != [0, 1]:
             pass
         now = done.submitted_at.timestamp()
-        await rig.db.write(lambda tx: tx.decisions.sweep(now + 3600 - KEPT_S))
+        await rig.db.write(lambda tx: tx.decisions.delete_before(now + 3600 - KEPT_S))
         assert await kept() == [0, 1]
-        await rig.db.write(lambda tx: tx.decisions.sweep(now + 3600))
+        await rig.db.write(lambda tx: tx.decisions.delete_before(now + 3600))
         assert await kept() == [0, 0]

@@ -16,8 +16,8 @@ from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 FINISH, STOP = JobsChoice.FINISH, JobsChoice.STOP
 KEEP, REMOVE = FilesChoice.KEEP, FilesChoice.REMOVE
@@ -28,7 +28,7 @@ async def left(rig: Rig, user: str = "ann") -> Departure:
     """Return somebody's departure once it is over."""
 
     async def look() -> Departure | None:
-        found = await rig.platform.departures.of(user)
+        found = await rig.platform.offboarding.departure_of(user)
         return found if found is not None and found.phase is DeparturePhase.LEFT else None
 
     found: Departure = await until(look, what=f"{user} to have left")
@@ -84,10 +84,10 @@ async def test_running_jobs_of_a_departing_user_continue_and_waiting_ones_are_su
         async def shut_out(user: str) -> None:
             shut.append(user)
 
-        rig.platform.departures.shut_out = shut_out
-        owning = await rig.platform.departures.owning("ann")
+        rig.platform.offboarding.shut_out = shut_out
+        owning = await rig.platform.offboarding.owned_counts("ann")
         assert (owning.running, owning.waiting, owning.suspended, owning.ended) == (1, 1, 0, 1)
-        await rig.platform.departures.begin("ann", FINISH, KEEP, actor="root")
+        await rig.platform.offboarding.begin("ann", FINISH, KEEP, actor="root")
         assert shut == ["ann"]
         assert (await left(rig)).suspended == 1
         assert await phases(rig) == {"done": "finished", "runs": "running", "waits": "suspended"}
@@ -102,7 +102,7 @@ async def test_running_jobs_of_a_departing_user_continue_and_waiting_ones_are_su
 async def test_all_jobs_stop_where_that_is_chosen(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
-        await rig.platform.departures.begin("ann", STOP, KEEP, actor="ann")
+        await rig.platform.offboarding.begin("ann", STOP, KEEP, actor="ann")
         assert (await left(rig)).stopped == 2
         await rig.until("runs", "cancelled")
         assert await phases(rig) == {"done": "finished", "runs": "cancelled", "waits": "cancelled"}
@@ -114,10 +114,10 @@ async def test_files_go_only_once_nothing_runs_any_more(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
         home = Path(rig.directories.home("ann"))
-        departures = rig.platform.departures
-        await departures.begin("ann", FINISH, REMOVE, actor="ann")
+        offboarding = rig.platform.offboarding
+        await offboarding.begin("ann", FINISH, REMOVE, actor="ann")
         await rig.until("waits", "cancelled")
-        found = await departures.of("ann")
+        found = await offboarding.departure_of("ann")
         assert found is not None
         assert found.phase is DeparturePhase.ENDING, "the job that runs is to finish first"
         assert home.exists()
@@ -170,12 +170,12 @@ async def test_a_departure_killed_at_any_write_leaves_nothing_half_done(
 
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
-        departures = rig.platform.departures
-        board = CutBoard(departures._board, cut, made=made)
-        departures._board = board  # type: ignore[assignment]
+        offboarding = rig.platform.offboarding
+        board = CutBoard(offboarding._board, cut, made=made)
+        offboarding._board = board  # type: ignore[assignment]
         answered = True
         try:
-            await departures.begin("ann", STOP, REMOVE, actor="root")
+            await offboarding.begin("ann", STOP, REMOVE, actor="root")
         except CutError:
             answered = False
 
@@ -186,7 +186,7 @@ async def test_a_departure_killed_at_any_write_leaves_nothing_half_done(
         rig.crash()
         await rig.start()
         if not answered:  # who got no answer asks again
-            await rig.platform.departures.begin("ann", STOP, REMOVE, actor="root")
+            await rig.platform.offboarding.begin("ann", STOP, REMOVE, actor="root")
         await left(rig)
         assert await phases(rig) == {}
         assert not Path(rig.directories.home("ann")).exists()
@@ -205,10 +205,10 @@ async def test_a_departure_does_not_begin_when_the_user_may_not_be_shut_out(tmp_
         async def refuses(user: str) -> None:
             raise Refused(Reason.CONFLICT, msg("{name} is the only administrator left", name=user))
 
-        rig.platform.departures.shut_out = refuses
+        rig.platform.offboarding.shut_out = refuses
         with pytest.raises(Refused, match="only administrator"):
-            await rig.platform.departures.begin("ann", STOP, REMOVE, actor="ann")
-        assert await rig.platform.departures.of("ann") is None
+            await rig.platform.offboarding.begin("ann", STOP, REMOVE, actor="ann")
+        assert await rig.platform.offboarding.departure_of("ann") is None
         assert (await phases(rig))["runs"] == "running"
         assert told(rig) == []
 
@@ -216,14 +216,14 @@ async def test_a_departure_does_not_begin_when_the_user_may_not_be_shut_out(tmp_
 async def test_a_user_who_returns_before_the_files_are_removed_keeps_them(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
-        departures = rig.platform.departures
-        await departures.begin("ann", FINISH, REMOVE, actor="root")
+        offboarding = rig.platform.offboarding
+        await offboarding.begin("ann", FINISH, REMOVE, actor="root")
         await rig.until("waits", "cancelled")
-        await departures.come_back("ann")
+        await offboarding.come_back("ann")
         rig.end(await rig.platform.jobs.get(SYSTEM, "ann", "runs"))  # type: ignore[arg-type]
         await rig.until("runs", "finished")
-        await departures._work("ann")  # what was planned finds nothing to do
-        assert await departures.of("ann") is None
+        await offboarding._work("ann")  # what was planned finds nothing to do
+        assert await offboarding.departure_of("ann") is None
         assert set(await phases(rig)) == {"done", "runs", "waits"}
         assert (Path(rig.directories.home("ann")) / "notes.txt").exists()
 
@@ -231,35 +231,35 @@ async def test_a_user_who_returns_before_the_files_are_removed_keeps_them(tmp_pa
 async def test_a_user_who_returns_during_the_removal_of_files_has_to_wait(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await some_work(rig)
-        departures = rig.platform.departures
+        offboarding = rig.platform.offboarding
 
         class Stays:
             async def remove(self, user: str) -> bool:
                 return False
 
-        departures.belongings.append(Stays())
-        await departures.begin("ann", STOP, REMOVE, actor="root")
+        offboarding.owned_data.append(Stays())
+        await offboarding.begin("ann", STOP, REMOVE, actor="root")
 
         async def removing() -> bool:
-            found = await departures.of("ann")
+            found = await offboarding.departure_of("ann")
             return found is not None and found.phase is DeparturePhase.REMOVING
 
         await until(removing, what="files to go")
-        for refused in (departures.come_back("ann"), departures.begin("ann", STOP, KEEP, actor="root")):
+        for refused in (offboarding.come_back("ann"), offboarding.begin("ann", STOP, KEEP, actor="root")):
             with pytest.raises(Refused, match="are being removed"):
                 await refused
-        again = await departures.begin("ann", STOP, REMOVE, actor="root")
+        again = await offboarding.begin("ann", STOP, REMOVE, actor="root")
         assert again.phase is DeparturePhase.REMOVING
-        departures.belongings.clear()
+        offboarding.owned_data.clear()
         await left(rig)
-        await departures.come_back("ann")
-        assert await departures.of("ann") is None
+        await offboarding.come_back("ann")
+        assert await offboarding.departure_of("ann") is None
 
 
 async def test_leaving_twice_or_with_nothing_is_the_same_as_once(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         for _ in range(2):
-            await rig.platform.departures.begin("zoe", STOP, REMOVE, actor="root")
+            await rig.platform.offboarding.begin("zoe", STOP, REMOVE, actor="root")
             found = await left(rig, "zoe")
             assert (found.stopped, found.suspended, found.removed) == (0, 0, 0)
 
@@ -280,7 +280,7 @@ async def test_stored_objects_are_removed_with_their_user_including_uploads_in_p
         await platform.models.register(
             SYSTEM, "ann", ModelCreate(name="net", src="home/model.bin", any_files=True)
         )
-        await platform.departures.begin("ann", STOP, REMOVE, actor="root")
+        await platform.offboarding.begin("ann", STOP, REMOVE, actor="root")
         await left(rig)
         assert (await platform.datasets.list(SYSTEM, "ann"))[0] == []
         assert (await platform.models.list(SYSTEM, "ann"))[0] == []

@@ -16,7 +16,7 @@ import pytest
 
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant import ENCRYPTED, Isolation
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.isolation import (
     KeyUnknownError,
     Mounts,
@@ -27,9 +27,19 @@ from mlp_hub.isolation import (
     tenant_roots,
 )
 from mlp_hub.isolation.mounts import _started
-from platform_rig import running_rig
-from relocating import CONTENT, TENANT, ask, dataset, furnish, left_in_shared, no_mounts_left, of_tenant, over
-from waiting import until
+from support.rigs.platform_rig import running_rig
+from support.rigs.relocating import (
+    CONTENT,
+    TENANT,
+    ask,
+    dataset,
+    furnish,
+    left_in_shared,
+    no_mounts_left,
+    of_tenant,
+    over,
+)
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(lacking() is not None, reason=f"no encrypted tenants here: {lacking()}")
 
@@ -41,7 +51,7 @@ def roots(tmp_path: Path) -> Iterator[TenantRoots]:
     made.prepare(TENANT, Isolation(ENCRYPTED))
     made.enter(TENANT, RootEntry(Isolation(ENCRYPTED)))
     yield made
-    for tenant in mounts(made).standing():
+    for tenant in mounts(made).mounted_tenants():
         mounts(made).rest(tenant)
 
 
@@ -79,7 +89,7 @@ def test_it_stays_while_somebody_uses_it_and_for_a_while_after(roots: TenantRoot
     with (plain / "a").open():
         assert not roots.rest(TENANT), "a file is open"
     assert roots.rest(TENANT)
-    assert mounts(roots).standing() == []
+    assert mounts(roots).mounted_tenants() == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes a mount namespace by itself")
@@ -227,10 +237,10 @@ async def test_a_tenant_goes_into_encryption_and_out_of_it_again(tmp_path: Path)
             await rig.until("next", "finished")
             with rig.roots.using(TENANT):
                 assert rig.workspace("ann", "next", tenant=TENANT).is_dir()
-            rig.platform.relocations._idle_s = 0.0
+            rig.platform.storage_migration._idle_s = 0.0
 
             async def closed() -> bool:
-                await rig.platform.relocations.sweep()
+                await rig.platform.storage_migration.remove_unused_mounts()
                 return not await rig.executor.workspace.tenants.mounted()  # type: ignore[union-attr]
 
             await until(closed, what="what nobody uses to be closed")
@@ -251,8 +261,8 @@ async def test_while_a_job_runs_its_tenant_stays_open(tmp_path: Path) -> None:
             await over(rig, "done")
             await rig.submit("long", "ann", tenant=TENANT, sim={"DURATION": 600})
             await rig.until("long", "running")
-            rig.platform.relocations._idle_s = 0.0
-            await rig.platform.relocations.sweep()
+            rig.platform.storage_migration._idle_s = 0.0
+            await rig.platform.storage_migration.remove_unused_mounts()
             assert await rig.executor.workspace.tenants.mounted() == [TENANT]  # type: ignore[union-attr]
 
 

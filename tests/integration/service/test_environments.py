@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from environment_rig import (
+from mlp_api.jobs import Resubmit
+from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.runtime.environment import digest_of
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.executors.workspace import Space
+from mlp_hub.service.config import DiskPolicy
+from support.rigs.environment_rig import (
     ONLINE,
     SIZE,
     Maker,
@@ -26,15 +33,8 @@ from environment_rig import (
     unresolvable,
     with_maker,
 )
-from mlp_api.jobs import Resubmit
-from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
-from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.runtime.environment import digest_of
-from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.workspace import Space
-from mlp_hub.service.config import DiskPolicy
-from platform_rig import FAST, Rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig
+from support.waiting import until
 
 
 @asynccontextmanager

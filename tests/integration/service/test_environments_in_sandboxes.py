@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, running_rig
 from mlp_api.apps import AppCreate
 from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.workspace import JobRun
-from waiting import until
+from support.rigs.environment_rig import SandboxRig, at_rest, create, delete, detail, gone, left, running_rig
+from support.waiting import until
 
 PROGRAM = """
 import sys, os, importlib.util, iniconfig, mlp, numpy

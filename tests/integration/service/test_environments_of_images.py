@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from environment_rig import at_rest, delete, detail, gone, with_maker
-from environment_rig import create as create_of_packages
 from mlp_api.environments import EnvironmentCreate, EnvironmentInfo
 from mlp_api.jobs import Resubmit
 from mlp_api.runtimes import RuntimeUpdate
@@ -21,7 +19,9 @@ from mlp_hub.domain.runtime.runtime import RuntimeState
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
-from platform_rig import FAST, Rig, running_rig
+from support.rigs.environment_rig import at_rest, delete, detail, gone, with_maker
+from support.rigs.environment_rig import create as create_of_packages
+from support.rigs.platform_rig import FAST, Rig, running_rig
 
 Story = Callable[[Rig], Awaitable[None]]
 DIGEST = "ab" * 32
@@ -162,7 +162,7 @@ async def test_an_image_that_nobody_allowed_takes_an_administrator(tmp_path: Pat
             True,
         )
         runtimes, asked = rig.platform.runtimes, RuntimeUpdate(title="Mine", image=outside)
-        await runtimes.put("red", "mine", asked, actor="rita")
+        await runtimes.store_runtime("red", "mine", asked, actor="rita")
         assert (await refusal(create(rig, outside, tenant="red"))).reason is Reason.FORBIDDEN
         await runtimes.set_state("red", "mine", RuntimeState.APPROVED, actor="root")
         assert (await create(rig, outside, tenant="red")).state == "ready"

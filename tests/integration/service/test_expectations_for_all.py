@@ -8,8 +8,8 @@ import pytest
 
 from mlp_api.types import TenantCreate
 from mlp_hub.service.forecast import service
-from platform_rig import Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.waiting import until
 
 OF = {"red": "ann", "blue": "bob"}
 

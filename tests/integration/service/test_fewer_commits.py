@@ -12,7 +12,7 @@ from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.quota.accounting import Quotas
 from mlp_hub.store import Database, Tx
-from platform_rig import running_rig
+from support.rigs.platform_rig import running_rig
 
 ONE = Resources(cpu=1000)
 
@@ -118,7 +118,7 @@ async def test_held_resources_are_read_in_each_transaction(tmp_path: Path) -> No
     def takes(tx: Tx) -> bool:
         quotas = Quotas(tx, 0.0, ())
         fitted = quotas.fits("a", ONE)
-        quotas.take("a", ONE)
+        quotas.charge_amount("a", ONE)
         return fitted and not quotas.fits("a", ONE)
 
     assert await db.write(takes)

@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
-from platform_rig import Rig, running_rig
+from support.rigs.platform_rig import Rig, running_rig
 
 RULES = ("/ml/{tenant} -> {tenant}", "/ml/{tenant}/admins -> {tenant}:admin")
 KEPT = policy_of(RULES, title="Keycloak")

@@ -13,8 +13,8 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 async def requeued(rig: Rig, name: str = "low") -> Job:
@@ -60,7 +60,7 @@ async def test_the_preview_of_a_quota_tells_since_when_it_waits_this_time(tmp_pa
         await rig.until("low", "running")
         await rig.submit("urgent", tenant="red", workers=4, priority="high", sim={"DURATION": 60})
         job = await rig.until("low", "queued")
-        shown = await rig.platform.previews.of("red", TenantUpdate(cpu=3))
+        shown = await rig.platform.previews.preview_update("red", TenantUpdate(cpu=3))
         (wait,) = [w for w in shown.waiting if w.name == "low"]
         assert wait.since == job.waiting_since
         assert wait.since != job.submitted_at

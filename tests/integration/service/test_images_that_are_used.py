@@ -18,8 +18,8 @@ from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.lifecycle import images_used
 from mlp_hub.service.lifecycle.images_used import SINCE_S
 from mlp_language.message import msg
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 class Told:

@@ -13,8 +13,8 @@ from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Phase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 WHOLE: dict[str, Any] = {"workers": 4, "tenant": "red", "sim": {"DURATION": 600, "STOP": 0}}
 

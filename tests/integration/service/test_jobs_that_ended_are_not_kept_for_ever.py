@@ -13,12 +13,12 @@ import pytest
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import workspace as mounted
+from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.service.config import DAY_S, KeepPolicy
 from mlp_hub.service.lifecycle import retention
-from mlp_hub.store.records import Kept
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from mlp_hub.store.records import EndedSize
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 SHORT = {"DURATION": 0.01}
 LONG = {"DURATION": 60, "STOP": 0.05}
@@ -204,14 +204,14 @@ async def test_directories_of_one_user_that_take_for_ever_hold_up_no_other_users
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = threading.Event()
-    real = mounted.remove_directory
+    real = shared_volume.remove_directory
 
-    def slow(workspace: Path, goes_on: Callable[[], None]) -> None:
+    def slow(workspace: Path, check_cancelled: Callable[[], None]) -> None:
         while "mal" in workspace.parts and not free.wait(0.005):
-            goes_on()
-        real(workspace, goes_on)
+            check_cancelled()
+        real(workspace, check_cancelled)
 
-    monkeypatch.setattr(mounted, "remove_directory", slow)
+    monkeypatch.setattr(shared_volume, "remove_directory", slow)
 
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, *(f"m{i}" for i in range(12)), user="mal")
@@ -250,13 +250,13 @@ async def test_a_turn_that_finds_nothing_comes_again_only_when_the_oldest_is_due
 async def test_one_that_cannot_be_removed_is_looked_for_less_and_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(workspace: Path, goes_on: Callable[[], None]) -> None:
+    def refuse(workspace: Path, check_cancelled: Callable[[], None]) -> None:
         raise PermissionError(13, "no", str(workspace))
 
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await ended(rig, "a")
         await settled(rig)
-        monkeypatch.setattr(mounted, "remove_directory", refuse)
+        monkeypatch.setattr(shared_volume, "remove_directory", refuse)
         rig.ahead += 2 * DAY_S
         keeper = rig.platform.retention
         waits = [await keeper.turn() for _ in range(9)]
@@ -314,7 +314,7 @@ async def test_a_job_that_meanwhile_runs_is_left_alone(tmp_path: Path) -> None:
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await rig.submit("runs", cpu=1, sim=LONG)
         job = await rig.until("runs", "running")
-        due = retention._Due(Kept(job.uid, "ann", 0.0, 1), "a mistake")
+        due = retention._Due(EndedSize(job.uid, "ann", 0.0, 1), "a mistake")
         assert await rig.platform.retention._mark([due]) == []
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
         assert told(rig) == []

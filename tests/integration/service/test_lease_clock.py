@@ -13,7 +13,7 @@ import pytest
 
 from mlp_hub.service.state.leadership import NAME, Leadership
 from mlp_hub.store.database import Database
-from waiting import PATIENCE_S, until
+from support.waiting import PATIENCE_S, until
 
 
 class Clocks:
@@ -45,14 +45,14 @@ async def test_a_clock_that_was_put_back_does_not_leave_a_lease_that_outlasts_it
     with database(tmp_path) as db:
         clocks = Clocks()
         first, second = clocks.lease(db), clocks.lease(db)
-        await first.take()
+        await first.acquire_lease()
         clocks.wall = 3_600.0  # a day back
         await db.write(first.check)
         found = await db.read(lambda tx: tx.leases.get(NAME))
         assert found is not None
         assert found.expires_at == 3_610.0
         await first.forget()  # it dies
-        waits = asyncio.ensure_future(second.take())
+        waits = asyncio.ensure_future(second.acquire_lease())
 
         async def stands_by() -> bool:
             return second.waits_for == first.holder
@@ -69,7 +69,7 @@ async def test_a_clock_that_was_put_forward_ends_no_lease(tmp_path: Path) -> Non
     with database(tmp_path) as db:
         clocks = Clocks()
         first, second = clocks.lease(db), clocks.lease(db)
-        await first.take()
+        await first.acquire_lease()
         looked = await db.read(second._look)
         clocks.wall += 3600
         assert await db.read(second._look) == looked == (looked[0], False)
@@ -95,7 +95,7 @@ def test_a_renewal_that_fails_in_an_unforeseen_way_is_followed_by_the_next(
                 raise fails.pop()
             return await write(work, **how)
 
-        await lease.take()
+        await lease.acquire_lease()
         monkeypatch.setattr(db, "write", unlucky)
         begun = time.time()
 

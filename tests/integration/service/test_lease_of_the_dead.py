@@ -19,8 +19,8 @@ from mlp_hub.service.state.leadership import NAME, Leadership, LeaseLost
 from mlp_hub.store import Tx
 from mlp_hub.store.database import Database
 from mlp_hub.store.engine import WRITE_LOCK
-from postgres import PostgresServer, postgres_server
-from waiting import PATIENCE_S, until
+from support.stores.postgres import PostgresServer, postgres_server
+from support.waiting import PATIENCE_S, until
 
 LONG_S = 3600.0
 """Nobody waits so long in these tests: who takes the lease has it for another reason than time."""
@@ -78,16 +78,16 @@ def cut_off(tx: Tx) -> None:
 
 async def test_a_dead_services_lease_is_taken_without_waiting_for_its_end(url: str) -> None:
     async with two_services(url) as two:
-        await two.first.take()
+        await two.first.acquire_lease()
         assert await two.tries() == await two.tries() == two.first.holder
         await asyncio.to_thread(two.dbs[0].close)  # as the system does for a process that was killed
-        await two.second.take()
+        await two.second.acquire_lease()
         assert two.second.epoch == two.first.epoch + 1
 
 
 async def test_a_leader_cut_off_for_a_moment_continues_to_lead(url: str) -> None:
     async with two_services(url) as two:
-        await two.first.take()
+        await two.first.acquire_lease()
         with pytest.raises(Unavailable):
             await two.dbs[0].write(cut_off)
         assert await two.tries() == two.first.holder  # it was seen to be gone once
@@ -110,7 +110,7 @@ async def test_an_idle_leader_that_is_cut_off_connects_again_and_keeps_the_lease
     url: str,
 ) -> None:
     async with two_services(url) as two:
-        await two.first.take()
+        await two.first.acquire_lease()
         lease = await two.dbs[1].read(lambda tx: tx.leases.get(NAME))
         await two.dbs[1].write(end_others, fenced=False)
 
@@ -124,7 +124,7 @@ async def test_an_idle_leader_that_is_cut_off_connects_again_and_keeps_the_lease
 
 async def test_a_leader_that_is_cut_off_is_not_sure_until_it_has_asked_the_database(url: str) -> None:
     async with two_services(url) as two:
-        await two.first.take()
+        await two.first.acquire_lease()
         await two.first.forget()  # it does not ask by itself
         assert two.first.is_sure
         await two.dbs[1].write(end_others, fenced=False)
@@ -137,18 +137,18 @@ async def test_a_leader_that_is_cut_off_is_not_sure_until_it_has_asked_the_datab
         assert two.first.is_sure
         await two.dbs[1].write(end_others, fenced=False)
         await until(unsure)
-        await two.second.take()
+        await two.second.acquire_lease()
         with pytest.raises(LeaseLost):
             await two.first.ensure_held()
 
 
 async def test_the_new_leader_is_not_taken_for_dead_when_the_hanging_old_one_ends(url: str) -> None:
     async with two_services(url) as two:
-        await two.first.take()
+        await two.first.acquire_lease()
         await two.dbs[1].write(
             lambda tx: tx.connection.execute(text("UPDATE lease SET expires_at = 0")), fenced=False
         )
-        await two.second.take()  # while the first is connected still
+        await two.second.acquire_lease()  # while the first is connected still
         with pytest.raises(LeaseLost):
             await two.dbs[0].write(write)
         for _ in range(3):
@@ -167,12 +167,12 @@ async def test_the_new_leader_is_not_taken_for_dead_when_the_hanging_old_one_end
 
 async def test_a_service_that_no_longer_leads_stores_nothing(url: str) -> None:
     async with two_services(url) as two:
-        await two.first.take()
+        await two.first.acquire_lease()
         await two.dbs[0].write(write)
         await two.dbs[1].write(
             lambda tx: tx.connection.execute(text("UPDATE lease SET expires_at = 0")), fenced=False
         )
-        await two.second.take()
+        await two.second.acquire_lease()
         said = await asyncio.gather(
             *(two.dbs[0].write(lambda tx, n=n: tx.settings.put(f"late{n}", n)) for n in range(50)),
             return_exceptions=True,
@@ -200,7 +200,7 @@ def hang(tx):
 async def main():
     db = Database(sys.argv[1])
     lease = Leadership(db, time.time, length_s=float(sys.argv[2]), poll_s=0.01, alone=False)
-    await lease.take()
+    await lease.acquire_lease()
     try:
         await db.write(hang)
     except Exception as error:
@@ -221,7 +221,7 @@ async def test_one_that_hangs_in_the_middle_of_a_write_is_followed_and_nothing_o
                 assert await asyncio.to_thread(old.stdout.readline) == "writes\n"
                 old.send_signal(signal.SIGSTOP)
                 next_one = Leadership(two.dbs[1], time.time, length_s=SHORT_S, poll_s=0.01, alone=False)
-                await next_one.take()
+                await next_one.acquire_lease()
                 await two.dbs[1].write(write)
                 assert await two.dbs[1].read(lambda tx: tx.settings.get_all(["a", "late"])) == {"a": 1}
                 await next_one.forget()
@@ -233,6 +233,6 @@ async def test_another_hanging_writer_does_not_block_a_takeover(url: str) -> Non
     async with two_services(url) as two:
         with psycopg.connect(url) as hangs:  # as a command that was stopped, which has no lease
             hangs.execute("SELECT pg_advisory_xact_lock(%s)", [WRITE_LOCK])
-            await two.second.take()
+            await two.second.acquire_lease()
             with pytest.raises(psycopg.OperationalError):
                 hangs.execute("SELECT 1")

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-import kafka_broker
-from kafka_broker import KafkaBroker
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.cli.doctor import broker as checks_broker
 from mlp_hub.domain.errors import Refused, Unavailable
@@ -25,9 +23,11 @@ from mlp_hub.service.metrics.carrier import Carrier
 from mlp_hub.service.metrics.kafka_log import KafkaLog
 from mlp_hub.service.metrics.storing import frame_of
 from mlp_hub.settings import Settings
-from platform_rig import FAST, Rig, running_rig
-from ports import free_port
-from waiting import until
+from support.ports import free_port
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.stores import kafka_broker
+from support.stores.kafka_broker import KafkaBroker
+from support.waiting import until
 
 _numbers = itertools.count(1)
 # a service that is stopped while it connects leaves that connection to the collector

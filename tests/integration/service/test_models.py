@@ -18,11 +18,11 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.models import Model, ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import copying, looking, workspace
+from mlp_hub.executors.shared_volume import copying, looking, workspace
 from mlp_hub.service.models.worker import KIND
-from model_files import FORMATS, NO_MODELS, WEIGHTS
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.files.model_files import FORMATS, NO_MODELS, WEIGHTS
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 FILES = FORMATS["safetensors"]
 SIZE = sum(map(len, FILES.values()))

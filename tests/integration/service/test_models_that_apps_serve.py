@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import make_models
-from app_rig import door, running_apps
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from support.files import make_models
+from support.rigs.app_rig import door, running_apps
 
 ROWS = make_models.ROWS
 MAKER = Path(make_models.__file__)

@@ -15,9 +15,19 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.tenant_files import TreeRoom
 from mlp_hub.sandbox.homes import open_environments
-from platform_rig import running_rig
-from relocating import TENANT, ask, content, dataset, furnish, left_in_shared, of_tenant, over, state
-from waiting import until
+from support.rigs.platform_rig import running_rig
+from support.rigs.relocating import (
+    TENANT,
+    ask,
+    content,
+    dataset,
+    furnish,
+    left_in_shared,
+    of_tenant,
+    over,
+    state,
+)
+from support.waiting import until
 
 LONG = {"DURATION": 600}
 
@@ -166,7 +176,7 @@ async def test_a_move_killed_at_any_step_loses_nothing_and_leaves_nothing(
         await furnish(rig)
         before, held = await asyncio.to_thread(of_tenant, rig), await asyncio.to_thread(rig.held, TENANT)
         gate = Gate(rig.executor.workspace.tenants, step, number, after=after)
-        rig.platform.relocations._files = gate  # type: ignore[assignment]
+        rig.platform.storage_migration._files = gate  # type: ignore[assignment]
         await ask(rig, "dedicated", str(tmp_path / "red"))
         await gate.reached.wait()
         rig.crash()
@@ -196,7 +206,7 @@ async def test_an_undo_of_a_move_that_is_killed_leaves_everything_as_it_was(
 
         monkeypatch.setattr(files, "room", little)
         gate = Gate(files, step, number, after=after)
-        rig.platform.relocations._files = gate  # type: ignore[assignment]
+        rig.platform.storage_migration._files = gate  # type: ignore[assignment]
         await ask(rig, "dedicated", str(tmp_path / "red"))
         await gate.reached.wait()
         rig.crash()

@@ -16,7 +16,7 @@ from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, running_rig
+from support.rigs.platform_rig import FAST, Rig, running_rig
 
 
 def networks(rig: Rig) -> list[str]:
@@ -80,9 +80,9 @@ async def test_a_start_reads_its_tenant_only_where_tenants_have_changed(tmp_path
 async def test_a_setting_that_changes_during_its_read_is_read_again(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         networks = Networks(rig.db, "none")
-        asked = asyncio.ensure_future(networks.of("default"))
+        asked = asyncio.ensure_future(networks.network_of("default"))
         await asyncio.sleep(0)  # it reads
         networks.forget()
         await asked
         await rig.db.write(lambda tx: tx.tenants.update(Tenant("default", network="outbound")))
-        assert await networks.of("default") == "outbound"
+        assert await networks.network_of("default") == "outbound"

@@ -18,8 +18,8 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.nodes import Condition, ConditionKind, Effect, Taint
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import until
 
 BY_EVENTS = replace(FAST, cycle_every_s=600.0)
 """So long apart cycles come by themselves: what starts sooner was told."""

@@ -14,8 +14,8 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.drain import NodeDrain
 from mlp_hub.executors.base import LaunchSpec
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import until
 
 BY_EVENTS = replace(FAST, cycle_every_s=600.0)
 LONG = {"DURATION": 60}

@@ -23,9 +23,9 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.service.config import MailPolicy, NoticePolicy
-from platform_rig import FAST, Rig
-from ports import free_port
-from waiting import until as until_async
+from support.ports import free_port
+from support.rigs.platform_rig import FAST, Rig
+from support.waiting import until as until_async
 
 
 async def until(look):
@@ -122,7 +122,9 @@ def wants(address, *events, **more):
 
 async def test_a_webhook_receives_starts_and_ends(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
-        await rig.platform.notices.put("ann", wants(receiver.url, "started", "finished", "failed"), "ann")
+        await rig.platform.notices.store_choices(
+            "ann", wants(receiver.url, "started", "finished", "failed"), "ann"
+        )
         await rig.submit("digits", sim={"DURATION": 1000})
         await rig.submit("others", user="bob", sim={"DURATION": 0})
         await until(lambda: receiver.told)
@@ -147,7 +149,9 @@ async def test_mail_comes_by_the_operators_server(tmp_path):
     try:
         mail = MailPolicy("127.0.0.1", smtp.port, "none", "MLP Hub <hub@example.org>")
         async with rig_of(tmp_path, policy(mail=mail)) as rig:
-            await rig.platform.notices.put("ann", wants("mailto:ann@example.org", "finished"), "ann")
+            await rig.platform.notices.store_choices(
+                "ann", wants("mailto:ann@example.org", "finished"), "ann"
+            )
             await rig.submit("digits", sim={"DURATION": 0})
             await until(lambda: inbox.mails)
             ((to, found),) = inbox.mails
@@ -166,7 +170,7 @@ async def test_failure_and_preemption_come_by_mail_with_their_cause(tmp_path):
         mail = MailPolicy("127.0.0.1", smtp.port, "none", "MLP Hub <hub@example.org>")
         async with rig_of(tmp_path, policy(mail=mail)) as rig:
             address = "mailto:ann@example.org"
-            await rig.platform.notices.put("ann", wants(address, "failed", "preempted"), "ann")
+            await rig.platform.notices.store_choices("ann", wants(address, "failed", "preempted"), "ann")
             await rig.submit("cheap", cpu=3, priority="low", sim={"DURATION": 1000})
             await rig.until("cheap", "running")
             await rig.submit("urgent", user="bob", cpu=3, priority="high", sim={"DURATION": 1000})
@@ -186,8 +190,8 @@ async def test_attack_an_address_that_hangs_keeps_nobody_else_from_being_told(tm
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never says a word
         async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
             hook = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
-            await rig.platform.notices.put("eve", wants(hook, "finished"), "eve")
-            await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
+            await rig.platform.notices.store_choices("eve", wants(hook, "finished"), "eve")
+            await rig.platform.notices.store_choices("ann", wants(receiver.url, "finished"), "ann")
             for n in range(3):
                 await rig.submit(f"flood-{n}", user="eve", sim={"DURATION": 0})
                 await rig.until(f"flood-{n}", "finished", user="eve")
@@ -200,7 +204,7 @@ async def test_attack_an_address_that_hangs_keeps_nobody_else_from_being_told(tm
 async def test_a_death_between_event_and_delivery_loses_nothing_and_repeats_nothing(tmp_path, receiver):
     receiver.status = 500
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
-        await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
+        await rig.platform.notices.store_choices("ann", wants(receiver.url, "finished"), "ann")
         await rig.submit("digits", sim={"DURATION": 0})
         await until(lambda: receiver.tried)  # the event is stored, and it could not be told
         sender = rig.platform.notices._sender
@@ -222,7 +226,7 @@ async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, recei
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         now = time.gmtime(rig.clock())
         quiet = QuietTime(begin=f"{now.tm_hour:02}:00", until=f"{(now.tm_hour + 2) % 24:02}:00")
-        await rig.platform.notices.put("ann", wants(receiver.url, "finished", quiet=quiet), "ann")
+        await rig.platform.notices.store_choices("ann", wants(receiver.url, "finished", quiet=quiet), "ann")
         await rig.submit("digits", sim={"DURATION": 0})
         await rig.submit("more", sim={"DURATION": 0})
         known = lambda: rig.db.read_now(lambda tx: tx.notices.newest("ann"))  # noqa: E731
@@ -246,7 +250,9 @@ async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, recei
 async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, host):
     async with rig_of(tmp_path, policy()) as rig:
         port = receiver.server_address[1]
-        await rig.platform.notices.put("eve", wants(f"http://{host}:{port}/hook", "finished"), "eve")
+        await rig.platform.notices.store_choices(
+            "eve", wants(f"http://{host}:{port}/hook", "finished"), "eve"
+        )
         tested = await rig.platform.notices.try_out("eve", "hook")
         assert not tested.taken
         assert str(tested.trouble) == "the address is private, and the hub's operator does not allow it"
@@ -256,17 +262,19 @@ async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, hos
 async def test_attack_a_service_of_ones_own_leads_inside(tmp_path, receiver):
     async with rig_of(tmp_path, policy()) as rig:
         port = receiver.server_address[1]
-        await rig.platform.notices.put("eve", wants(f"ntfy://127.0.0.1:{port}/topic", "finished"), "eve")
+        await rig.platform.notices.store_choices(
+            "eve", wants(f"ntfy://127.0.0.1:{port}/topic", "finished"), "eve"
+        )
         assert not (await rig.platform.notices.try_out("eve", "hook")).taken
         assert not receiver.tried
         with pytest.raises(Refused):
-            await rig.platform.notices.put("eve", wants("slack://wrong", "finished"), "eve")
+            await rig.platform.notices.store_choices("eve", wants("slack://wrong", "finished"), "eve")
 
 
 async def test_attack_a_redirect_is_not_followed(tmp_path, receiver):
     receiver.status, receiver.location = 302, "http://169.254.169.254/latest"
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
-        await rig.platform.notices.put("eve", wants(receiver.url, "finished"), "eve")
+        await rig.platform.notices.store_choices("eve", wants(receiver.url, "finished"), "eve")
         tested = await rig.platform.notices.try_out("eve", "hook")
         assert str(tested.trouble) == "it answered with status 302"
         assert receiver.tried == 1
@@ -275,13 +283,15 @@ async def test_attack_a_redirect_is_not_followed(tmp_path, receiver):
 async def test_an_address_is_sealed_and_never_shown(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
         secret = "T0kenOfTheHook"
-        told = await rig.platform.notices.put("ann", wants(f"{receiver.url}?t={secret}", "failed"), "ann")
+        told = await rig.platform.notices.store_choices(
+            "ann", wants(f"{receiver.url}?t={secret}", "failed"), "ann"
+        )
         assert secret not in repr(told)
         await asyncio.to_thread(rig.db.read_now, lambda tx: None)
         (row,) = rig.db.read_now(lambda tx: tx.notices.channels("ann"))
         assert secret.encode() not in row.sealed
         kept = NotificationsSet(channels=[ChannelSet(name="hook", events=["finished"])])
-        await rig.platform.notices.put("ann", kept, "ann")  # the address stays
+        await rig.platform.notices.store_choices("ann", kept, "ann")  # the address stays
         assert (await rig.platform.notices.try_out("ann", "hook")).taken
         with pytest.raises(Refused):
             await rig.platform.notices.try_out("bob", "hook")
@@ -292,16 +302,16 @@ async def test_an_address_is_sealed_and_never_shown(tmp_path, receiver):
 
 async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
-        await rig.platform.notices.put("ann", wants(receiver.url, "late"), "ann")
+        await rig.platform.notices.store_choices("ann", wants(receiver.url, "late"), "ann")
         await rig.submit("long", user="bob", cpu=4, time_limit=600, sim={"DURATION": 1000})
         job = await rig.submit("digits", cpu=4)
-        await rig.platform.notices.sweep()
+        await rig.platform.notices.notice_late_starts()
         waiting = rig.platform.board.waiting
         await until(lambda: any(one.spec.name == "digits" for one in waiting.values()))
         (uid,) = [uid for uid, one in waiting.items() if one.spec.name == "digits"]
         rig.platform.notices._expected[uid] = rig.clock() - 1
-        await rig.platform.notices.sweep()
-        await rig.platform.notices.sweep()
+        await rig.platform.notices.notice_late_starts()
+        await rig.platform.notices.notice_late_starts()
         await until(lambda: receiver.told)
         assert receiver.told == [("digits", NoticeKind.LATE.value)]
         assert job.name == "digits"
@@ -309,7 +319,7 @@ async def test_a_start_that_is_late_is_told_once(tmp_path, receiver):
 
 async def test_a_user_who_left_gets_no_notices(tmp_path, receiver):
     async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
-        await rig.platform.notices.put("ann", wants(receiver.url, "finished"), "ann")
+        await rig.platform.notices.store_choices("ann", wants(receiver.url, "finished"), "ann")
         assert await rig.platform.notices.remove("ann")
         assert (await rig.platform.notices.get("ann")).channels == []
         await rig.submit("digits", sim={"DURATION": 0})
@@ -323,7 +333,7 @@ async def test_approvers_are_notified_of_requests_and_requesters_of_the_answers(
         await p.tenants.create(TenantCreate(name="red", cpu=2.0, joining="asked"), actor="root")
         await p.tenants.set_member("red", "ann", Role.ADMIN, actor="root")
         for who in ("ann", "bob", "root"):
-            await p.notices.put(who, wants(receiver.url, "asked", "answered"), who)
+            await p.notices.store_choices(who, wants(receiver.url, "asked", "answered"), who)
         await p.joining.ask("bob", JoinAsk(tenant="red", note="for the paper"))
         await until(lambda: len(receiver.got) == 1)
         await p.joining.approve("red", "bob", actor="ann")

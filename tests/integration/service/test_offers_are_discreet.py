@@ -12,9 +12,9 @@ from mlp_api.types import TenantCreate
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import node, running_rig
-from said import seen
-from waiting import until
+from support.rigs.platform_rig import node, running_rig
+from support.said import seen
+from support.waiting import until
 
 SECRETS = ("zelda", "mallory", "hidden", "nightly")
 
@@ -39,8 +39,8 @@ async def test_offers_and_answers_name_nobody_of_another_tenant(tmp_path: Path, 
             shown.append(await rig.platform.jobs.offer("ann", asked))
         shown.append(await rig.platform.jobs.why(SYSTEM, "ann", "mine"))
         shown.append(await rig.platform.jobs.get(SYSTEM, "ann", "mine"))
-        eyes = await rig.platform.sights.of("ann")
-        texts = [answers.encode(each, eyes=eyes).decode() for each in shown]
+        viewer = await rig.platform.visibility.viewer_of("ann")
+        texts = [answers.encode(each, viewer=viewer).decode() for each in shown]
         assert any("a job of another team" in text for text in texts), texts
         for text in texts:
             assert not [s for s in SECRETS if s in text], text

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from disk_rig import STEADY, WRITES, running_rig
-from executor_lab import ROOT
 from mlp_hub import sandbox
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import workspace as mounted
+from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.executors.turns import Steps
 from mlp_hub.executors.workspace import Size
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk.rules import MIB
-from small_disk import KINDS, SmallDisk, small_disk
-from waiting import until
+from support.executors.executor_lab import ROOT
+from support.executors.small_disk import KINDS, SmallDisk, small_disk
+from support.rigs.disk_rig import STEADY, WRITES, running_rig
+from support.waiting import until
 
 pytestmark = pytest.mark.skipif(not ROOT, reason="only root may mount")
 FLOODS = {
@@ -86,8 +86,8 @@ async def test_a_job_over_its_bound_is_stopped_with_the_numbers(
         threads.add(threading.get_ident())
         return measure(top)
 
-    measure = mounted.measure
-    monkeypatch.setattr(mounted, "measure", seen)
+    measure = shared_volume.measure
+    monkeypatch.setattr(shared_volume, "measure", seen)
 
     async with running_rig(disk, DiskPolicy(job=40 * MIB)) as rig:
         await rig.go("steady", STEADY, "bob")

@@ -15,12 +15,12 @@ from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptKey, LogChunk
 from mlp_hub.executors.following import follow
-from mlp_hub.executors.mounted import logs
+from mlp_hub.executors.shared_volume import logs
 from mlp_hub.service.jobs import log_feed
 from mlp_hub.service.jobs.log_feed import LOG_GREW, LogFeed, LogFeeds
-from mlp_hub.service.state.bus import Broker, Subscription, job_topic
-from no_files import no_files
-from waiting import until
+from mlp_hub.service.state.bus import Bus, Subscription, job_topic
+from support.no_files import no_files
+from support.waiting import until
 
 JOB = Job("u", JobSpec("j", "ann", "red", "plain", Resources(1000)), Phase.RUNNING, Target.RUN, 1.0)
 WHOLE = "2026-11-22T10:00:00.000000000Z stdout F "
@@ -103,8 +103,8 @@ async def test_a_hundred_who_watch_cost_one_reader_and_see_the_same(tmp_path: Pa
     files: Any = Files(tmp_path)
     files.write(*(f"old {n}" for n in range(20)))
 
-    broker, feeds = Broker(), LogFeeds(files)
-    with no_files(), feeds.of(JOB) as feed:
+    broker, feeds = Bus(), LogFeeds(files)
+    with no_files(), feeds.feed_of(JOB) as feed:
         readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(100)]
         await asyncio.gather(*(r.begin() for r in readers))
         tasks = [asyncio.ensure_future(r.follow()) for r in readers]
@@ -130,8 +130,8 @@ async def test_a_slow_reader_reads_alone_and_returns_to_the_live_end_afterwards(
     monkeypatch.setattr(log_feed, "KEPT_BYTES", 500)
     files: Any = Files(tmp_path)
 
-    broker, feeds = Broker(), LogFeeds(files)
-    with no_files(), feeds.of(JOB) as feed:
+    broker, feeds = Bus(), LogFeeds(files)
+    with no_files(), feeds.feed_of(JOB) as feed:
         quick, slow = (Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(2))
         await quick.begin()
         await slow.begin()
@@ -160,8 +160,8 @@ async def test_a_new_reader_of_a_watched_job_begins_no_farther_than_the_shared_r
 ) -> None:
     files: Any = Files(tmp_path)
 
-    broker, feeds = Broker(), LogFeeds(files)
-    with feeds.of(JOB) as feed:
+    broker, feeds = Bus(), LogFeeds(files)
+    with feeds.feed_of(JOB) as feed:
         first = Reader(feed, broker.subscribe(job_topic("j")))
         await first.begin()
         feed.leave(first.news)  # its reader stands still
@@ -181,8 +181,8 @@ async def test_a_new_reader_of_a_watched_job_begins_no_farther_than_the_shared_r
 async def test_at_the_end_all_is_read_once_for_all_who_ask(tmp_path: Path) -> None:
     files: Any = Files(tmp_path)
 
-    broker, feeds = Broker(), LogFeeds(files)
-    with feeds.of(JOB) as feed:
+    broker, feeds = Bus(), LogFeeds(files)
+    with feeds.feed_of(JOB) as feed:
         readers = [Reader(feed, broker.subscribe(job_topic("j"))) for _ in range(50)]
         for r in readers:
             await r.begin()
@@ -216,8 +216,8 @@ async def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path: Path) -> No
 
     files.read_new = read_new
 
-    broker, feeds = Broker(), LogFeeds(files)
-    with feeds.of(JOB) as feed:
+    broker, feeds = Bus(), LogFeeds(files)
+    with feeds.feed_of(JOB) as feed:
         reader = Reader(feed, broker.subscribe(job_topic("j")))
         await reader.begin()
         task = asyncio.ensure_future(reader.follow())
@@ -232,8 +232,8 @@ async def test_a_log_that_cannot_be_read_now_is_read_later(tmp_path: Path) -> No
 async def test_the_log_of_a_run_continues_with_its_next_attempt(tmp_path: Path) -> None:
     files: Any = Files(tmp_path)
 
-    broker, feeds = Broker(), LogFeeds(files)
-    with no_files(), feeds.of(JOB) as feed:
+    broker, feeds = Bus(), LogFeeds(files)
+    with no_files(), feeds.feed_of(JOB) as feed:
         reader = Reader(feed, broker.subscribe(job_topic("j")))
         await reader.begin()
         task = asyncio.ensure_future(reader.follow())

@@ -10,8 +10,8 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.records import DecayedUsage
 from mlp_hub.store.tx import Tx
-from platform_rig import running_rig
-from waiting import until
+from support.rigs.platform_rig import running_rig
+from support.waiting import until
 
 
 @pytest.mark.parametrize(("order", "first"), [("priority", "urgent"), ("fifo", "older")])
@@ -67,7 +67,7 @@ async def test_members_who_leave_nothing_behind_are_forgotten(tmp_path: Path) ->
         await rig.platform.db.write(put)
         await rig.platform.db.write(lambda tx: tx.usage.remove("red"))
         assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1", "redder/ann"}
-        await rig.platform.db.write(lambda tx: tx.usage.sweep(6.0))
+        await rig.platform.db.write(lambda tx: tx.usage.delete_before(6.0))
         assert set(await rig.platform.db.read(lambda tx: tx.usage.all())) == {"blue_1"}
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from asking import LONG, SLOW, lent_out, phase_of, refusal, running, server, started, taken, teams
 from mlp_api import types as api
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
@@ -17,8 +16,20 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict
 from mlp_hub.service.state.bus import QUEUE_TOPIC
 from mlp_language.message import msg
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import until
+from support.rigs.asking import (
+    LONG,
+    SLOW,
+    lent_out,
+    phase_of,
+    refusal,
+    running,
+    server,
+    started,
+    taken,
+    teams,
+)
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import until
 
 
 async def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try_expires(
@@ -32,7 +43,7 @@ async def test_a_server_that_fits_is_admitted_by_a_cycle_and_holds_until_its_try
         assert await started(rig) == "n1"  # the same one
         assert rig.held("blue").cpu == 1000
         rig.ahead = 121
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
 
 
@@ -149,7 +160,7 @@ async def test_room_that_nobody_takes_up_serves_others_again(tmp_path: Path) -> 
         await rig.until("lent", "queued")
         rig.ahead = 3600
         await rig.until("lent", "running")  # borrowed again
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
 
 
@@ -171,7 +182,7 @@ async def test_a_pending_server_that_nobody_asks_for_any_more_expires_and_nobody
         rig.ahead = 700
         for _ in range(3):
             await rig.platform.admission.cycle()
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         assert (phase_of(rig), rig.held("blue")) == ("expired", ZERO)
         assert await running(rig, "inside", "lent") == ["inside", "lent"]
 
@@ -237,7 +248,7 @@ async def test_a_pending_server_is_in_the_queue_with_its_reason_and_in_no_list_o
         await lent_out(rig)
         await refusal(rig)
         await rig.submit("own", user="bob", workers=4, sim=LONG)
-        told = await rig.platform.previews.of("blue", TenantUpdate(cpu=4, cohort="main"))
+        told = await rig.platform.previews.preview_update("blue", TenantUpdate(cpu=4, cohort="main"))
         assert [w.name for w in told.waiting] == ["own"]
         asked, own = await rig.platform.cluster_queue.entries("blue")
         assert (own.kind, own.name, own.run, own.position, own.facts) == ("job", "own", 1, 2, [])
@@ -262,7 +273,7 @@ async def test_watchers_of_the_queue_see_a_waiting_server_and_its_end(tmp_path: 
             return [e.reason for e in await rig.platform.cluster_queue.entries("blue")]
 
         await lent_out(rig)
-        with rig.platform.broker.subscribe(QUEUE_TOPIC, limit=1) as hints:
+        with rig.platform.bus.subscribe(QUEUE_TOPIC, limit=1) as hints:
             await refusal(rig)
             while await in_queue() != ["WaitingForQuota"]:
                 await anext(hints)

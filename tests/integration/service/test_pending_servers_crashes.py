@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from asking import LONG, SLOW, asked, lent_out, refusal, running, server, started, taken, teams
 from mlp_api import types as api
 from mlp_api.types import TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
@@ -19,8 +18,9 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import RequestPhase
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_language.message import msg
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import until
+from support.rigs.asking import LONG, SLOW, asked, lent_out, refusal, running, server, started, taken, teams
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import until
 
 
 @pytest.mark.parametrize("how", ["crash", "restart"])
@@ -262,7 +262,7 @@ async def test_wherever_the_hub_is_cut_off_nothing_leaks_and_nothing_is_held_twi
         sound(rig)
         assert rig.held("blue").cpu == 4000
         rig.ahead = 3600  # what was only tried is over; what was confirmed stays
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         held = rig.db.read_now(lambda tx: tx.ledger.held(rig.clock(), applier="sp"))
         assert {r.phase for r in held} <= {RequestPhase.CONFIRMED}
         for row in held:

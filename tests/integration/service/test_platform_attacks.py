@@ -12,7 +12,7 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, node, running_rig
+from support.rigs.platform_rig import Rig, node, running_rig
 
 TENANT_OF = {"ann": "red", "bob": "blue"}
 

@@ -19,7 +19,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.bookings import service
 from mlp_hub.service.support import limits
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node, running_rig
+from support.rigs.platform_rig import Rig, node, running_rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0
@@ -155,7 +155,7 @@ async def test_a_window_that_closes_lets_the_others_start_and_is_forgotten(tmp_p
         # nobody does anything: the scheduler wakes at the end of the window
         await rig.until("waits", "running")
         assert await rig.platform.bookings.list("blue") == []
-        assert await rig.platform.bookings.sweep() == 1
+        assert await rig.platform.bookings.review_windows() == 1
         assert rig.db.read_now(lambda tx: tx.bookings.current(0)) == []
 
 
@@ -234,7 +234,7 @@ async def test_windows_are_looked_at_again_only_when_something_can_have_changed(
 
         async def looks() -> bool:
             looked.clear()
-            await rig.platform.bookings.sweep()
+            await rig.platform.bookings.review_windows()
             return bool(looked)
 
         assert await looks()

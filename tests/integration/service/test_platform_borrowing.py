@@ -10,8 +10,8 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, node, running_rig
-from said import seen as read
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.said import seen as read
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 
@@ -52,7 +52,9 @@ async def test_borrowed_quota_is_reclaimed_from_the_cheapest_job_which_requeues_
             "Stopped for job own of bob: blue takes back what red borrowed."
         ]
         (why_stopped,) = [
-            d for d in await rig.platform.decisions.of(SYSTEM, "ann", "cheap") if d.kind == "preempted"
+            d
+            for d in await rig.platform.decisions.decisions_of(SYSTEM, "ann", "cheap")
+            if d.kind == "preempted"
         ]
         # the decision tells what the timeline tells, and goes on where that ends
         assert str(why_stopped.summary).startswith(
@@ -62,7 +64,7 @@ async def test_borrowed_quota_is_reclaimed_from_the_cheapest_job_which_requeues_
         assert await told(rig, "ann", "cheap", "requeued") == [
             "back in the queue with its age kept: the other job gets its resources"
         ]
-        (started,) = await rig.platform.decisions.of(SYSTEM, "bob", "own")
+        (started,) = await rig.platform.decisions.decisions_of(SYSTEM, "bob", "own")
         assert read(started.summary, "blue").endswith("; room was made by the end of a job of another team")
         assert [str(m) for m in started.changed] == ["it was submitted"]
         waits = await told(rig, "bob", "own", "waiting")
@@ -119,7 +121,7 @@ async def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_sto
         await rig.submit("third", workers=1, sim=LONG)
         await rig.until("third", "queued")
 
-        alone = await rig.platform.previews.of("red", TenantUpdate(cpu=1))
+        alone = await rig.platform.previews.preview_update("red", TenantUpdate(cpu=1))
         assert [(o.tenant, o.dimension, o.inuse, o.above) for o in alone.over] == [("red", "cpu", 4.0, 3.0)]
         assert [w.name for w in alone.waiting] == ["third"]
         assert alone.stopped == []
@@ -133,7 +135,7 @@ async def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_sto
         ]
         before = await rig.platform.tenants.get("red")
         assert before.cpu == 4.0, "a preview changes nothing"
-        more = await rig.platform.previews.of("red", TenantUpdate(cpu=5, cohort="main"))
+        more = await rig.platform.previews.preview_update("red", TenantUpdate(cpu=5, cohort="main"))
         assert [str(n.text) for n in more.notes] == ["1 waiting job could start: third"]
 
         await rig.platform.tenants.update("red", TenantUpdate(cpu=1, cohort="main"))
@@ -143,5 +145,5 @@ async def test_a_lower_quota_stops_nothing_and_the_preview_says_who_could_be_sto
         # blue is given what red had: with a job that waits for its own, red's borrowed work is what would go
         asked = TenantUpdate(cpu=7, cohort="main")
         await rig.submit("big", user="bob", workers=2, sim=LONG)
-        found = await rig.platform.previews.of("blue", asked)
+        found = await rig.platform.previews.preview_update("blue", asked)
         assert [(s.name, s.tenant, s.for_name) for s in found.stopped] == [("two", "red", "big")]

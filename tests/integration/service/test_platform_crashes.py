@@ -16,8 +16,8 @@ from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, node
-from waiting import until
+from support.rigs.platform_rig import Rig, node
+from support.waiting import until
 
 
 def books_balance(tx: Tx) -> bool:

@@ -14,7 +14,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.store.repos.audit import Audit
-from platform_rig import FAST, Rig, node, running_rig
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
 
 LONG = {"DURATION": 60, "STOP": 0.1}
 HOUR = 3600.0
@@ -38,9 +38,9 @@ def notebook(tenant: str, name: str, cpu: float) -> ResourceRequestTry:
 
 async def pass_time(rig: Rig, seconds: float) -> None:
     """Let time go by, with a sweep before and after."""
-    await rig.platform.idle.sweep()
+    await rig.platform.idle.review_idle()
     rig.ahead += seconds
-    await rig.platform.idle.sweep()
+    await rig.platform.idle.review_idle()
 
 
 async def blue(rig: Rig) -> Tenant:
@@ -86,7 +86,7 @@ async def test_quota_kept_back_by_an_idle_tenant_is_borrowed_and_returns_when_on
         )
         await rig.until("own", "finished", user="bob")
         # restored: what it keeps back is not lent again, though it is idle now
-        await rig.platform.idle.sweep()
+        await rig.platform.idle.review_idle()
         await rig.platform.admission.cycle()
         held = sum(j.phase != "queued" for j in (await rig.platform.jobs.list(SYSTEM, "ann"))[0])
         assert held < 4
@@ -132,7 +132,7 @@ async def test_killed_before_it_is_stored_nothing_is_lowered_and_afterwards_noth
 ) -> None:
     async with running_rig(tmp_path, node(cpu=8), policy=IDLE) as rig:
         await cohort(rig)
-        await rig.platform.idle.sweep()
+        await rig.platform.idle.review_idle()
         rig.ahead += HOUR + 1
         with monkeypatch.context() as patch:
 
@@ -168,7 +168,7 @@ async def test_a_quota_that_changes_meanwhile_is_lowered_from_its_current_value(
         assert since is not None
         limit = {"cpu": 0}
         asked = TenantUpdate(cpu=8, cohort="main", lending_limit=limit)
-        before = await rig.platform.previews.of("red", TenantUpdate(cpu=4, cohort="main"))
+        before = await rig.platform.previews.preview_update("red", TenantUpdate(cpu=4, cohort="main"))
         assert before.notes
         changed = await rig.platform.tenants.update("blue", asked)
         assert changed.lending_limit == {"cpu": 0.0}
@@ -201,11 +201,11 @@ async def test_a_child_that_works_keeps_its_parent_from_being_idle(tmp_path: Pat
         await rig.platform.tenants.create(TenantCreate(name="red"))
         await rig.platform.ledger.try_(notebook("lab", "x", 1))
         await pass_time(rig, 60)
-        await rig.platform.idle.sweep()
+        await rig.platform.idle.review_idle()
         assert rig.db.read_now(lambda tx: tx.tenants.get("org")).idle_since is None
 
         rig.ahead += 600  # its try has expired
-        await rig.platform.ledger.sweep()
+        await rig.platform.ledger.expire_requests()
         await pass_time(rig, HOUR + 1)
         await rig.platform.idle.review()
         assert rig.db.read_now(lambda tx: tx.tenants.get("org")).lowered is not None

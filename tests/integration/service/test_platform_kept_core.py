@@ -22,8 +22,8 @@ from mlp_hub.service.admission import loop
 from mlp_hub.service.admission.cache import KeptCore
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_hub.store.tx import Tx
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import until
 
 
 def books_balance(tx: Tx) -> bool:

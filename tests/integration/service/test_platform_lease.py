@@ -20,14 +20,14 @@ from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import NAME, LeaseLost
 from mlp_hub.store.database import Database
-from platform_rig import FAST, node
-from postgres import PostgresServer, postgres_server
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, node
+from support.stores.postgres import PostgresServer, postgres_server
+from support.waiting import PATIENCE_S, until
 
 _numbers = itertools.count()
 POLICY = replace(FAST, lease_s=2.5)
@@ -52,7 +52,7 @@ def kill(p: Platform) -> None:
     tasks = [*p.board._tasks, p.reconciler._scan, p.admission._task]
     for task in (
         *tasks,
-        p._sweeper,
+        p._housekeeper,
         p.lease._renewing,
         p.submissions._intake._lots._task,
         p.reconciler._moves._task,

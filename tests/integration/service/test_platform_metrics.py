@@ -16,11 +16,11 @@ from mlp_api.jobs import Job
 from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.mounted import spool as spool_files
-from mlp_hub.executors.mounted.spool import ByteAllowance
+from mlp_hub.executors.shared_volume import spool as spool_files
+from mlp_hub.executors.shared_volume.spool import ByteAllowance
 from mlp_hub.service.metrics.storing import frame_of
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 
 def batch(source: str, first: int, last: int, **values: float | None) -> MetricBatch:
@@ -251,7 +251,7 @@ async def test_points_that_could_not_be_written_are_reported_once_for_each_attem
         uid = (await rig.platform.jobs.get(SYSTEM, "ann", "j")).uid
         job = rig.db.read_now(lambda tx: tx.jobs.get(SYSTEM, uid))
         assert job is not None
-        await rig.platform.metrics.sweep(job, rig.executor.workspace)
+        await rig.platform.metrics.store_spooled(job, rig.executor.workspace)
         await rig.platform.jobs.cancel(SYSTEM, "ann", "j")
         await rig.until("j", "cancelled")
         events = await rig.platform.jobs.events(SYSTEM, "ann", "j")

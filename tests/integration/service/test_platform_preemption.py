@@ -11,8 +11,8 @@ from mlp_hub.api.edge import answers
 from mlp_hub.domain.jobs.job import Target
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 async def test_an_urgent_job_stops_a_lesser_one_which_starts_again_afterwards(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_a_job_preempted_for_another_tenant_shows_no_names_from_it(tmp_pat
         await rig.until("lent", "queued")
         why = await rig.platform.jobs.why(SYSTEM, "ann", "lent")
         assert why.stopped is not None
-        told = answers.encode(why, eyes=await rig.platform.sights.of("ann")).decode()
+        told = answers.encode(why, viewer=await rig.platform.visibility.viewer_of("ann")).decode()
         assert "a job of team blue" in told
         assert "zoe" not in told
         assert "secret-work" not in told

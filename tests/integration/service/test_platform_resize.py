@@ -16,8 +16,8 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.scheduler.model.types import SchedulingPolicy
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 
 async def resizing(rig: Rig, *, wide: dict[str, float], other: float) -> Job:

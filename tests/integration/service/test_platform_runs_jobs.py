@@ -15,8 +15,8 @@ from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_language.message import msg
-from platform_rig import Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.waiting import until
 
 
 async def refused(what: Awaitable[object]) -> Refused:

@@ -10,15 +10,15 @@ import msgspec
 import pytest
 
 from mlp_api import stream
+from mlp_api.localized import Detail, Text, writer
 from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_api.said import Detail, Text, writer
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state import bus
 from mlp_language.message import ALL, from_data, verbatim
 from mlp_language.render import ENGLISH
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 Frame = dict[str, Any]
 
@@ -129,7 +129,7 @@ async def test_a_waiting_job_tells_why_and_each_change_of_it(tmp_path: Path) -> 
 async def test_a_slow_watcher_misses_nothing_that_is_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bus.Broker.subscribe, "__defaults__", (4,))
+    monkeypatch.setattr(bus.Bus.subscribe, "__defaults__", (4,))
 
     async with running_rig(tmp_path) as rig:
         # it runs until all is reported, however long that takes here: points of a job that has ended are not taken
@@ -177,7 +177,7 @@ async def test_many_watchers_leave_nothing_behind(tmp_path: Path) -> None:
         rig.end(job)
         await asyncio.gather(*(w.task for w in watching), return_exceptions=True)
         assert all(w.kinds()[-1] == "end" for w in watching[10:])
-        assert rig.platform.broker._topics == {}
+        assert rig.platform.bus._topics == {}
 
 
 async def test_a_stream_just_stops_when_the_service_does(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from sqlalchemy import text
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import FAST, Rig, node, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.waiting import until
 
 POISON = "CREATE TRIGGER poison BEFORE {act} ON job WHEN NEW.name = 'bad' AND {when} BEGIN SELECT RAISE(ABORT, 'poisoned row'); END"
 LONG = replace(FAST, backoff_s=0.2, backoff_max_s=60.0)

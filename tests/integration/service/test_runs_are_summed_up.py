@@ -12,8 +12,8 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_api.runs import ListedRun, RunsAct, RunUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 LONG, SHORT = {"DURATION": 600}, {"DURATION": 0.05}
 EVERY_CORE = 4.0

@@ -16,8 +16,8 @@ from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 async def refused(what: Awaitable[object]) -> Refused:

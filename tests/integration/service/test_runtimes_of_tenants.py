@@ -16,7 +16,7 @@ from mlp_hub.domain.runtime.runtime import BUILT_IN, RuntimeState
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.service.tenants.runtimes import MOST_OF_TENANT
-from platform_rig import Rig, node, running_rig
+from support.rigs.platform_rig import Rig, node, running_rig
 
 PS = {"roles": [{"name": "chief", "count": 1}, {"name": "worker"}, {"name": "ps"}]}
 
@@ -31,7 +31,7 @@ async def team(rig: Rig, tenant: str = "red", user: str = "ann", **quota: Any) -
 
 
 async def registered(rig: Rig, name: str = "mine", tenant: str = "red", **fields: Any) -> None:
-    await rig.platform.runtimes.put(tenant, name, described(**fields), actor="root", reviewer=True)
+    await rig.platform.runtimes.store_runtime(tenant, name, described(**fields), actor="root", reviewer=True)
 
 
 def started(rig: Rig) -> list[LaunchSpec]:
@@ -51,7 +51,7 @@ async def test_a_runtime_registered_by_a_tenant_admin_is_usable_once_it_is_appro
     async with running_rig(tmp_path) as rig:
         await team(rig)
         runtimes = rig.platform.runtimes
-        made = await runtimes.put("red", "mine", described(**PS), actor="rita")
+        made = await runtimes.store_runtime("red", "mine", described(**PS), actor="rita")
         assert (made.state, made.ps, made.changed_by) == ("submitted", True, "rita")
         with pytest.raises(Refused, match="mine waits for an administrator's review"):
             await rig.submit("early", tenant="red", runtime="mine", workers=2)
@@ -64,10 +64,10 @@ async def test_a_runtime_registered_by_a_tenant_admin_is_usable_once_it_is_appro
         assert [r.role for r in job.ranks] == ["chief", "worker", "ps"]
         assert seen[0].runtime.roles[0].name == "chief"
         # changed again, and so not approved any more; the same once more changes nothing
-        changed = await runtimes.put("red", "mine", described(**PS, env={"A": "1"}), actor="rita")
+        changed = await runtimes.store_runtime("red", "mine", described(**PS, env={"A": "1"}), actor="rita")
         assert changed.state == "submitted"
         await runtimes.set_state("red", "mine", RuntimeState.APPROVED, actor="root")
-        again = await runtimes.put("red", "mine", described(**PS, env={"A": "1"}), actor="rita")
+        again = await runtimes.store_runtime("red", "mine", described(**PS, env={"A": "1"}), actor="rita")
         assert again.state == "approved"
         entries, _ = await rig.platform.audit.entries(action="runtime.")
         assert [(e.action, e.actor, e.tenant) for e in reversed(entries)] == [
@@ -159,7 +159,7 @@ async def test_a_disabled_runtime_starts_nothing_new_and_only_hub_administrators
         for attempt in (
             rig.submit("new", tenant="red", runtime="mine"),
             rig.platform.jobs.resubmit(SYSTEM, "ann", "old"),
-            runtimes.put("red", "mine", described(), actor="rita"),
+            runtimes.store_runtime("red", "mine", described(), actor="rita"),
             runtimes.remove("red", "mine", actor="rita"),
         ):
             with pytest.raises(Refused, match="was disabled by an administrator of the hub"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from mlp_api.jobs import Resubmit
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import node, running_rig
+from support.rigs.platform_rig import node, running_rig
 
 
 async def test_a_quota_of_it_holds_the_second_job_back_until_the_first_has_ended(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.domain.workload.ledger import APPLIERS, OF_STORAGE
 from mlp_hub.store.tx import Tx
-from platform_rig import Rig, running_rig
+from support.rigs.platform_rig import Rig, running_rig
 
 GIB = 2**30
 
@@ -69,7 +69,7 @@ async def test_storage_beyond_the_quota_is_refused_and_changes_nothing(tmp_path:
             await rig.db.write(lambda tx: storage.reserve(tx, item("f", 11 * GIB)))
         assert never.value.reason is Reason.EXCEEDS_MAX_QUOTA
         with pytest.raises(Refused):
-            await rig.db.write(lambda tx: storage.take(tx, "d", 11 * GIB))
+            await rig.db.write(lambda tx: storage.grant_bytes(tx, "d", 11 * GIB))
         with pytest.raises(Refused, match="dataset digits of ann already exists") as twice:
             await rig.db.write(lambda tx: storage.reserve(tx, item("g", 1, name="digits")))
         assert twice.value.reason is Reason.CONFLICT

@@ -15,9 +15,9 @@ from mlp_api.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from platform_rig import Rig, node, running_rig
-from sweep_rig import LONG, finish, job, once, over, report, sweep
-from waiting import until
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.rigs.sweep_rig import LONG, finish, job, once, over, report, sweep
+from support.waiting import until
 
 
 async def test_an_array_is_one_entry_whose_members_know_their_index(tmp_path: Path) -> None:

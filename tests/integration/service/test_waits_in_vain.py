@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from asking import asked
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.model.types import SchedulingPolicy
-from platform_rig import FAST, Rig, node, running_rig
-from said import seen
-from waiting import until
+from support.rigs.asking import asked
+from support.rigs.platform_rig import FAST, Rig, node, running_rig
+from support.said import seen
+from support.waiting import until
 
 LONG = {"DURATION": 60, "STOP": 0.05}
 PATIENT = replace(FAST, scheduling=SchedulingPolicy(min_run_s=3600))

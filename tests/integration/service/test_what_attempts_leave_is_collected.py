@@ -14,8 +14,8 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
-from platform_rig import FAST, Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 
 class Far:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from asking import asked
 from mlp_api.types import TenantCreate
 from mlp_hub.service.support import limits
-from platform_rig import node, running_rig
-from waiting import until
+from support.rigs.asking import asked
+from support.rigs.platform_rig import node, running_rig
+from support.waiting import until
 
 
 async def test_a_try_that_nobody_confirmed_is_in_no_refusal_once_it_is_over(tmp_path: Path) -> None:

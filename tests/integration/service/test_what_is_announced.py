@@ -10,7 +10,7 @@ from mlp_api.datasets import DatasetCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.datasets.worker import ANNOUNCED_S
-from platform_rig import Rig, running_rig
+from support.rigs.platform_rig import Rig, running_rig
 
 MIB = 2**20
 
@@ -21,7 +21,7 @@ async def make(rig: Rig, size: int) -> str:
 
 
 async def kept(rig: Rig) -> tuple[str, int]:
-    await rig.platform.datasets.sweep()
+    await rig.platform.datasets.end_silent_uploads()
     now = await rig.platform.datasets.get(SYSTEM, "ann", "pets")
     return now.state, now.size
 
@@ -36,8 +36,8 @@ async def test_nobody_announces_more_than_the_disk_has(
         assert refused.value.reason is Reason.DISK_FULL
         uid = await make(rig, MIB)
         with pytest.raises(Refused, match="the disk has"):
-            await rig.platform.datasets.take(uid, 10 * MIB)
-        await rig.platform.datasets.take(uid, MIB)
+            await rig.platform.datasets.grant_bytes(uid, 10 * MIB)
+        await rig.platform.datasets.grant_bytes(uid, MIB)
 
 
 async def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> None:
@@ -45,12 +45,12 @@ async def test_room_is_kept_while_bytes_come_and_no_longer(tmp_path: Path) -> No
         uid = await make(rig, 10 * MIB)
         rig.ahead += ANNOUNCED_S - 60
         assert await kept(rig) == ("creating", 10 * MIB)
-        await rig.platform.datasets.take(uid, MIB)
-        await rig.platform.datasets.give(uid, MIB, MIB)
+        await rig.platform.datasets.grant_bytes(uid, MIB)
+        await rig.platform.datasets.settle_bytes(uid, MIB, MIB)
         rig.ahead += ANNOUNCED_S - 60
         assert await kept(rig) == ("creating", 10 * MIB)
         rig.ahead += 120
         state, size = await kept(rig)
         # no file is there in truth, which a look finds sooner or later
         assert (state, size <= MIB) == ("creating", True)
-        await rig.platform.datasets.take(uid, MIB)
+        await rig.platform.datasets.grant_bytes(uid, MIB)

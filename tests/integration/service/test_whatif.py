@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from asking import refusal
 from mlp_api.types import TenantCreate
 from mlp_api.whatif import Simulated, SimulateRequest, WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.errors import Reason, Refused
@@ -18,8 +17,9 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.whatif import worker
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome
-from platform_rig import Rig, node, running_rig
-from waiting import until
+from support.rigs.asking import refusal
+from support.rigs.platform_rig import Rig, node, running_rig
+from support.waiting import until
 
 
 def asked(**body: Any) -> SimulateRequest:

@@ -18,8 +18,8 @@ from mlp_hub.service.admission.commit import Decided, store
 from mlp_hub.service.jobs import intake
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 async def red(rig: Rig, *users: str) -> None:
@@ -120,12 +120,17 @@ async def test_a_running_job_of_a_former_member_continues_but_does_not_return_af
         timeline = await p.jobs.events(SYSTEM, "bob", "mine")
         assert "preempted" in [e.kind for e in timeline]
         assert [e.kind for e in timeline[-2:]] == ["requeued", "suspended"]
-        eyes = await p.sights.of("bob")
-        told = answers.encode([*timeline, await p.jobs.why(SYSTEM, "bob", "mine")], eyes=eyes).decode()
+        viewer = await p.visibility.viewer_of("bob")
+        told = answers.encode([*timeline, await p.jobs.why(SYSTEM, "bob", "mine")], viewer=viewer).decode()
         assert "secret" not in told
         assert not re.search(r"\bann\b", told)
-        assert await p.decisions.of(SYSTEM, "bob", "mine", await p.sights.of("bob"), asker="bob") == []
-        assert await p.decisions.of(SYSTEM, "bob", "mine", asker="root")
+        assert (
+            await p.decisions.decisions_of(
+                SYSTEM, "bob", "mine", await p.visibility.viewer_of("bob"), asker="bob"
+            )
+            == []
+        )
+        assert await p.decisions.decisions_of(SYSTEM, "bob", "mine", asker="root")
         await p.jobs.cancel(SYSTEM, "ann", "secret")
         await rig.until("secret", "cancelled")
         assert rig.held("red").cpu == 0

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from mlp_api.jobs import JobCreate
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.store import StoreUnavailable
 from mlp_hub.store.database import Database
 from mlp_language.message import msg
-from platform_rig import FAST, node
-from postgres import postgres_server
-from waiting import PATIENCE_S, until
+from support.rigs.platform_rig import FAST, node
+from support.stores.postgres import postgres_server
+from support.waiting import PATIENCE_S, until
 
 POLICY = replace(FAST, lease_s=1.0)
 ERRORS = [StoreUnavailable(msg("the database is away")), RuntimeError("who knows")]

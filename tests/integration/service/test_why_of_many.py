@@ -14,9 +14,9 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.why import explain_planned
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.forecast import service
-from platform_rig import FAST, Rig, running_rig
-from said import seen
-from waiting import until
+from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.said import seen
+from support.waiting import until
 
 MANY = replace(FAST, large_cycle=5)
 

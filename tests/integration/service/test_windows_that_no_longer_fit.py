@@ -11,7 +11,7 @@ from mlp_api.bookings import Booking, BookingCreate
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_language.message import Period, msg
-from platform_rig import Rig, node, running_rig
+from support.rigs.platform_rig import Rig, node, running_rig
 
 DAY = 86_400.0
 
@@ -49,7 +49,7 @@ async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_agai
 
         day = str(msg("{period}", period=Period(made.start.timestamp(), made.end.timestamp())))
         says = f"window demo of blue, {day}, no longer fits: needs 8 cpu, but 6 is left: the quota of blue is 6 cpu"
-        told = await rig.platform.previews.of("blue", TenantUpdate(cpu=6))
+        told = await rig.platform.previews.preview_update("blue", TenantUpdate(cpu=6))
         assert [str(n.text) for n in told.notes if n.tone == "bad"] == [f"The {says}"]
         assert [(b.name, b.short is None) for b in told.bookings] == [("demo", False)]
         assert (await only(rig)).short is None  # asking changes nothing
@@ -67,7 +67,7 @@ async def test_a_window_above_a_lowered_quota_is_named_and_marked_and_whole_agai
 
         await rig.restart()
         assert (await only(rig)).short == short
-        told = await rig.platform.previews.of("blue", TenantUpdate(cpu=9))
+        told = await rig.platform.previews.preview_update("blue", TenantUpdate(cpu=9))
         assert f"The window demo of blue, {day}, fits again" in [str(n.text) for n in told.notes]
         back = await rig.platform.tenants.update("blue", TenantUpdate(cpu=9))
         assert [str(n) for n in back.notes] == [f"The window demo of blue, {day}, fits again"]
@@ -119,7 +119,7 @@ async def test_when_nodes_leave_the_windows_that_were_made_first_keep_theirs(tmp
         with pytest.raises(Refused):  # what does not fit now is not crowded out by a new one
             await book(rig, "new", 1, tenant="red")
         rig.executor.set_node(gone)
-        await rig.platform.bookings.sweep()
+        await rig.platform.bookings.review_windows()
         assert rig.db.read_now(lambda tx: tx.bookings.current(rig.clock()))[0].short is None
 
 

@@ -13,7 +13,7 @@ from mlp_hub.service.state.leadership import NAME, Leadership
 from mlp_hub.store import StoreUnavailable, Tx
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Lease
-from waiting import PATIENCE_S, wait_for
+from support.waiting import PATIENCE_S, wait_for
 
 LENGTH_S = 10.0
 
@@ -54,7 +54,7 @@ async def busy_service(tmp_path: Path) -> AsyncIterator[BusyService]:
     db.create_schema()
     service = BusyService(db)
     try:
-        await service.lease.take()
+        await service.lease.acquire_lease()
         await service.lease.forget()
         async with asyncio.timeout(PATIENCE_S):
             yield service

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hub_stack import PASSWORD, Browser, text_of, user_token
+from support.hubs.hub_stack import PASSWORD, Browser, text_of, user_token
 
 CONFIG = """
 c.NativeAccounts.lockout_s = 7200

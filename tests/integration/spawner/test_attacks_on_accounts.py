@@ -7,9 +7,9 @@ import json
 import httpx
 import pytest
 
-from hub_stack import PASSWORD, Browser, text_of, user_token
-from local_names import LocalNames
-from waiting import PATIENCE_S
+from support.hubs.hub_stack import PASSWORD, Browser, text_of, user_token
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S
 
 CONFIG = """
 c.NativeAccounts.signup_burst = 4

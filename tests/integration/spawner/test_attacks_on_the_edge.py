@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hub_stack import Browser, HubStack
-from waiting import PATIENCE_S, wait_for
+from support.hubs.hub_stack import Browser, HubStack
+from support.waiting import PATIENCE_S, wait_for
 
 ADDRESSES = [f"127.0.0.{n}" for n in range(12, 17)]
 MANY, OF_ONE = 600, 250

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from axe import violations_light_and_dark
-from browser import chromium, new_context
-from hub_stack import PASSWORD, HubStack
+from support.front.axe import violations_light_and_dark
+from support.front.browser import chromium, new_context
+from support.hubs.hub_stack import PASSWORD, HubStack
 
 LOGGED_OUT = {"login": "#username_input", "signup": "#signup_submit"}
 LOGGED_IN = {

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hub_stack import PASSWORD, Browser, text_of, user_token
+from support.hubs.hub_stack import PASSWORD, Browser, text_of, user_token
 
 STACK = {"config": "c.NativeAccounts.login_burst = 1000"}
 CONFIRM = "/hub/confirm"

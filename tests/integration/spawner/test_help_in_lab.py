@@ -6,10 +6,10 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from browser import chromium, new_context
-from hub_stack import PASSWORD, HubStack, start_server
-from local_names import LocalNames
 from mlp_hub import sandbox
+from support.front.browser import chromium, new_context
+from support.hubs.hub_stack import PASSWORD, HubStack, start_server
+from support.local_names import LocalNames
 
 DOCS = "/services/mlp/docs/"
 

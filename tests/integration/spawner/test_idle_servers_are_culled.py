@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hub_stack import user_token
 from mlp_hub import sandbox
-from waiting import wait_for
+from support.hubs.hub_stack import user_token
+from support.waiting import wait_for
 
 STACK = {"MLP_CULL_IDLE_S": "4"}
 

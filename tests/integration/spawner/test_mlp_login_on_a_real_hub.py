@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from hub_stack import Browser, text_of
 from mlp_hub.hub_integration.tokens.cli_codes import challenge_of
+from support.hubs.hub_stack import Browser, text_of
 
 PAGE = "/hub/mlp-login"
 BACK = "http://127.0.0.1:49321/"

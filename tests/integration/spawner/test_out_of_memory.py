@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from hub_stack import Browser, start_server, stop_server, text_of
-from kernel_client import Kernel
 from mlp_hub import sandbox
-from waiting import PATIENCE_S, wait_for
+from support.hubs.hub_stack import Browser, start_server, stop_server, text_of
+from support.hubs.kernel_client import Kernel
+from support.waiting import PATIENCE_S, wait_for
 
 RAM = 400
 EATS = "print('before', flush=True)\nx = []\nwhile True: x.append(b'1' * (8 << 20))"

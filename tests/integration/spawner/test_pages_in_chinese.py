@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hub_stack import PASSWORD, Browser
+from support.hubs.hub_stack import PASSWORD, Browser
 
 CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9"}
 

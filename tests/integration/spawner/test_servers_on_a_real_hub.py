@@ -13,13 +13,13 @@ import httpx
 import pytest
 from websockets.sync.client import connect
 
-from hub_stack import Browser, start_server, stop_server, text_of, user_token
-from kernel_client import Kernel
-from local_names import LocalNames
 from mlp_hub import sandbox
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.hub_integration.configure import socket_url
-from waiting import PATIENCE_S, wait_for
+from support.hubs.hub_stack import Browser, start_server, stop_server, text_of, user_token
+from support.hubs.kernel_client import Kernel
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S, wait_for
 
 STACK = {"limits": {"small": 1500}}
 

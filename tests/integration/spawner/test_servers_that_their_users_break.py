@@ -11,11 +11,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from hub_stack import Browser, HubStack, start_server, stop_server, text_of
-from kernel_client import Kernel
-from local_names import LocalNames
 from mlp_hub import sandbox
-from waiting import PATIENCE_S
+from support.hubs.hub_stack import Browser, HubStack, start_server, stop_server, text_of
+from support.hubs.kernel_client import Kernel
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S
 
 THEMES = "@jupyterlab/apputils-extension:themes"
 STACK = {"MLP_CULL_IDLE_S": "7200"}

@@ -9,14 +9,14 @@ from html import unescape
 import httpx
 import pytest
 
-from environment_factory import Factory
-from hub_stack import Browser, HubStack, start_server, stop_server, text_of, user_token
-from kernel_client import Kernel
-from local_names import LocalNames
 from mlp_hub import sandbox
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
-from waiting import PATIENCE_S, wait_for
+from support.executors.environment_factory import Factory
+from support.hubs.hub_stack import Browser, HubStack, start_server, stop_server, text_of, user_token
+from support.hubs.kernel_client import Kernel
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S, wait_for
 
 pytestmark = pytest.mark.skipif(sandbox.capabilities().mode is None, reason="no sandbox can be made here")
 

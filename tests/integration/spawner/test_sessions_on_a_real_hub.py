@@ -5,9 +5,9 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from hub_stack import PASSWORD, Browser, start_server, text_of, user_token
-from local_names import LocalNames
-from waiting import PATIENCE_S, wait_for
+from support.hubs.hub_stack import PASSWORD, Browser, start_server, text_of, user_token
+from support.local_names import LocalNames
+from support.waiting import PATIENCE_S, wait_for
 
 STACK = {"config": "c.NativeAccounts.login_burst = 1000"}
 NEW = "another long password"

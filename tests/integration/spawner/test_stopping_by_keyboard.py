@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from browser import chromium, new_context
-from hub_stack import PASSWORD, HubStack, start_server
+from support.front.browser import chromium, new_context
+from support.hubs.hub_stack import PASSWORD, HubStack, start_server
 
 MOST_TABS = 40
 RUNNING = "Your notebook server is running."

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from axe import violations_light_and_dark
-from browser import chromium, new_context, shot
-from hub_stack import PASSWORD, HubStack
 from mlp_hub.api.auth.scopes import ACCESS, USER_SCOPES
+from support.front.axe import violations_light_and_dark
+from support.front.browser import chromium, new_context, shot
+from support.hubs.hub_stack import PASSWORD, HubStack
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from executor_lab import Lab
 from mlp_hub import sandbox
 from mlp_hub.sandbox import SandboxPhase
 from mlp_spawner import server
 from mlp_spawner.environment import Who, build
 from mlp_spawner.grant import Grant
 from mlp_spawner.paths import Paths
+from support.executors.executor_lab import Lab
 
 SERVER = """
 import os, time

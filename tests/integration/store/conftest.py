@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.store import Database, migrate
-from postgres import PostgresServer, postgres_server
+from support.stores.postgres import PostgresServer, postgres_server
 
 _numbers = itertools.count()
 

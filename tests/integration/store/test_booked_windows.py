@@ -27,7 +27,7 @@ def test_windows_are_found_until_they_are_over_and_then_forgotten(db: Database) 
         assert tx.bookings.of_tenant("red", 200) == []
         assert [tx.tenants.any_kept_free(t) for t in (99, 100, 250, 300)] == [False, True, True, False]
     with db.begin() as tx:
-        assert tx.bookings.sweep(200) == 1
+        assert tx.bookings.delete_expired(200) == 1
         assert tx.bookings.remove("red", "demo") is None
         assert tx.bookings.remove("blue", "demo") == LATER
         assert tx.bookings.insert(DEMO)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, Tx, writer
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 
 def put(key: str, value: object = 1):
@@ -46,6 +47,30 @@ def test_writes_of_many_share_commits_and_keep_their_order(db: Database) -> None
     commits, works = db.group_commit
     assert works == 201
     assert commits < works / 2  # how many are in one is the writer's own matter
+
+
+async def test_a_writer_without_work_sleeps(db: Database) -> None:
+    await db.write(put("a"))
+    thread = next(t for t in threading.enumerate() if t.name == "mlp-store-writer" and t.native_id)
+    status = Path(f"/proc/self/task/{thread.native_id}/status")
+
+    def woken() -> int:
+        found = re.search(r"^voluntary_ctxt_switches:\s*(\d+)", status.read_text(), re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
+    async def asleep() -> bool:
+        before = woken()
+        await asyncio.sleep(0.5)
+        return woken() == before
+
+    wait = 0
+    while not await asleep():  # what the last commit still does may wake it
+        wait += 1
+        assert wait < 20, "it wakes again and again"
+    await db.write(put("b"))
+    with db.reading() as tx:
+        assert tx.settings.get("b") == 1
 
 
 async def test_only_writes_that_need_not_be_durable_do_not_wait_for_the_disk(db: Database) -> None:

@@ -9,7 +9,7 @@ from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.store import Database
-from mlp_hub.store.records import Kept, StoredDecision
+from mlp_hub.store.records import EndedSize, StoredDecision
 from mlp_hub.store.repos.ended import ROW_BYTES
 from mlp_language.message import verbatim
 
@@ -57,7 +57,7 @@ def test_jobs_that_have_not_ended_are_neither_measured_nor_stored(db: Database) 
         assert sorted(tx.ended.unmeasured(100)) == final
         assert len(tx.ended.unmeasured(2)) == 2
         assert sorted(k.job for k in tx.ended.measure(everybody)) == final
-        tx.ended.put([Kept(u, "ann", 1.0, 10) for u in everybody])
+        tx.ended.put([EndedSize(u, "ann", 1.0, 10) for u in everybody])
         assert tx.ended.total("ann") == (3, 30)
         assert tx.ended.unmeasured(100) == []
 
@@ -67,7 +67,7 @@ def test_rows_show_which_user_has_too_many_jobs_and_which_ended_first(db: Databa
         for number in range(1, 7):
             tx.jobs.insert(ended(number, "ann" if number < 5 else "bob"))
         tx.ended.put(tx.ended.measure([uid(n) for n in range(1, 7)]))
-        tx.ended.put([Kept(uid(6), "bob", 106.0, 10**9)])
+        tx.ended.put([EndedSize(uid(6), "bob", 106.0, 10**9)])
     with db.reading() as tx:
         assert tx.ended.first() == 101.0
         assert tx.ended.over(3, None) == ["ann"]
@@ -139,9 +139,9 @@ def test_pages_of_the_audit_log_follow_each_other_and_are_bounded_in_bytes(db: D
 def test_the_oldest_entries_of_the_audit_log_are_forgotten_a_few_at_a_time(db: Database) -> None:
     fill(db)
     with db.begin() as tx:
-        assert tx.audit.sweep(7.0, 5) == 5
-        assert tx.audit.sweep(7.0, 5) == 2
-        assert tx.audit.sweep(7.0, 5) == 0
+        assert tx.audit.delete_before(7.0, 5) == 5
+        assert tx.audit.delete_before(7.0, 5) == 2
+        assert tx.audit.delete_before(7.0, 5) == 0
         assert [e.time for e in tx.audit.page()[0]] == [9.0, 8.0, 7.0]
 
 

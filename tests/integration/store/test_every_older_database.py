@@ -11,7 +11,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store import Database, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_language.message import msg
-from older_rows import row
+from support.stores.older_rows import row
 
 REVISIONS = sorted(s.revision for s in ScriptDirectory.from_config(migrate._config()).walk_revisions())
 SPEC = JobSpec(user="ann", name="digits", tenant="red", runtime="plain", per_worker=Resources(1000, 0, 512))

@@ -262,8 +262,8 @@ def test_of_explanations_the_last_are_kept(db: Database) -> None:
             tx.decisions.add([StoredDecision(job(k).uid, float(n), "admitted", "{}") for k in (1, 2)])
         assert tx.decisions.trim(job(1).uid, keep=3) == 4
         assert tx.decisions.trim(job(1).uid, keep=3) == 0
-        assert [d.time for d in tx.decisions.of(job(1).uid, 100)] == [4.0, 5.0, 6.0]
-        assert len(tx.decisions.of(job(2).uid, 100)) == 7
+        assert [d.time for d in tx.decisions.last_of_job(job(1).uid, 100)] == [4.0, 5.0, 6.0]
+        assert len(tx.decisions.last_of_job(job(2).uid, 100)) == 7
 
 
 def test_revoked_tokens_open_nothing(db: Database) -> None:
@@ -282,7 +282,7 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
         tx.idempotency.put("ann", "k", Remembered("f", "uid"), 1.0)
         assert tx.idempotency.get("ann", "k") == Remembered("f", "uid")
         assert tx.idempotency.get("bob", "k") is None
-        assert tx.idempotency.sweep(2.0) == 1
+        assert tx.idempotency.delete_before(2.0) == 1
         assert tx.idempotency.get("ann", "k") is None
         tx.usage.put_many({"red": DecayedUsage(1.5, 2.0)})
         tx.usage.put_many({"red": DecayedUsage(2.5, 3.0)})
@@ -291,7 +291,7 @@ def test_keys_settings_usage_and_audit_are_kept(db: Database) -> None:
             tx.usage.sample({"red": UsageSample(at, Resources(cpu=1), 1, 2)})
         assert [s.time for s in tx.usage.history("red", since=1.0)] == [2.0, 3.0]
         assert [s.time for s in tx.usage.history("red", limit=2)] == [2.0, 3.0]
-        assert tx.usage.sweep(2.0) == 1
+        assert tx.usage.delete_before(2.0) == 1
         tx.usage.remove("red")
         assert tx.usage.all() == {}
         for i in range(3):

@@ -9,7 +9,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from admissions import admit_one
 from mlp_api import types as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Quota, Resources
@@ -18,6 +17,7 @@ from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
+from support.stores.admissions import admit_one
 
 NODE = Resources(cpu=100_000, ram=100_000)
 STEPS = ("tried", "confirmed", "releasing", "released")

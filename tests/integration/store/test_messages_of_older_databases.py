@@ -14,7 +14,7 @@ from mlp_hub.service.reasons.rows import to_wire
 from mlp_hub.store import Database, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_language.message import ALL
-from older_rows import row
+from support.stores.older_rows import row
 
 BEFORE = "0016"
 SPEC = JobSpec(user="ann", name="digits", tenant="red", runtime="plain", per_worker=Resources(1000, 0, 512))
@@ -97,7 +97,7 @@ def test_sentences_read_the_same_after_the_upgrade(empty_url: str) -> None:
             (window,) = tx.bookings.current(5.0)
             assert window.short is not None
             assert (str(window.short.message), window.short.left.cpu) == ("needs 4 cpu, 1 is left", 1000)
-            (record,) = tx.decisions.of("u1", 10)
+            (record,) = tx.decisions.last_of_job("u1", 10)
             assert "secret" not in record.text
             told = to_wire(record, ALL)
             assert str(told.summary) == DECISION["summary"]

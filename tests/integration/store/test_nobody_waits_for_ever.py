@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 
 from mlp_hub.store import Database, StoreUnavailable, bounds, engine
 from mlp_hub.store.bounds import Bounds, bind, bounded
-from postgres import PostgresServer, postgres_server
+from support.stores.postgres import PostgresServer, postgres_server
 
 
 @pytest.fixture(scope="module")

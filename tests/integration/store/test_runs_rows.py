@@ -178,9 +178,9 @@ def test_a_row_tells_all_and_goes_with_its_job(filled: Database) -> None:
         assert tx.ended.measure([uid(1)])[0].bytes > tx.ended.measure([uid(3)])[0].bytes
     with filled.begin() as tx:
         tx.jobs.remove(uid(1))
-        assert tx.runs.sweep(10) == 0, "another run has them too"
+        assert tx.runs.delete_unused_texts(10) == 0, "another run has them too"
         tx.jobs.remove(uid(2))
-        assert tx.runs.sweep(10) == 2
+        assert tx.runs.delete_unused_texts(10) == 2
         assert tx.runs.text(environment) is None
         assert tx.runs.rows(SYSTEM, [uid(1)], 1000.0) == []
         assert not tx.runs.put_summary(uid(1), RunSummary()), "it is gone"

@@ -48,12 +48,12 @@ def test_a_tree_is_found_from_any_of_its_tenants(planted: Database) -> None:
 
 def test_whether_a_tenant_is_a_parent_comes_with_it(planted: Database) -> None:
     with planted.reading() as tx:
-        assert {t.name for t in FOREST if (tx.tenants.standing(t.name) or (t, False))[1]} == {
+        assert {t.name for t in FOREST if (tx.tenants.with_parenthood(t.name) or (t, False))[1]} == {
             "org",
             "lab",
             "firm",
         }
-        assert tx.tenants.standing("nobody") is None
+        assert tx.tenants.with_parenthood("nobody") is None
         assert [tx.tenants.is_cohort(n) for n in ("main", "else", "org")] == [True, True, False]
 
 

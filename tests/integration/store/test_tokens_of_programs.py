@@ -136,9 +136,9 @@ def test_the_last_address_of_each_token_is_kept_until_it_is_swept(db: Database) 
         tx.token_uses.set("a1", "ann", "2001:db8::1", NOW + 5)
         tx.token_uses.set("a3", "bob", "10.0.0.3", NOW)
     with db.reading() as tx:
-        assert tx.token_uses.of("ann") == {"a1": ("2001:db8::1", NOW + 5), "a2": ("10.0.0.2", NOW - 100)}
-        assert tx.token_uses.of("ann", ["a2", "a3"]) == {"a2": ("10.0.0.2", NOW - 100)}
+        assert tx.token_uses.uses_of("ann") == {"a1": ("2001:db8::1", NOW + 5), "a2": ("10.0.0.2", NOW - 100)}
+        assert tx.token_uses.uses_of("ann", ["a2", "a3"]) == {"a2": ("10.0.0.2", NOW - 100)}
     with db.begin() as tx:
-        assert tx.token_uses.sweep(NOW) == 1
+        assert tx.token_uses.delete_before(NOW) == 1
     with db.reading() as tx:
-        assert set(tx.token_uses.of("ann")) == {"a1"}
+        assert set(tx.token_uses.uses_of("ann")) == {"a1"}

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from browser import chromium
-from front_pages import Pages, Tabs
-from front_service import LAB, PANEL, FrontService
-from ports import PAGES, free_port
+from support.front.browser import chromium
+from support.front.pages import Pages, Tabs
+from support.front.service import LAB, PANEL, FrontService
+from support.ports import PAGES, free_port
 
 
 @pytest.fixture(scope="module")

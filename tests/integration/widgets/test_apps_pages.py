@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from axe import assert_accessible_light_and_dark
-from browser import shot, two_frames
-from front_environments import environment
-from front_pages import LOOKS, Pages, fits, restyle, story
-from front_service import FrontService
-from front_shapes import model
 from mlp.serving.loaders import LoadedModel, Tensor
 from mlp.serving.server import ModelServer
 from mlp.serving.tensors import Named
-from waiting import PATIENCE_S
+from support.front.axe import assert_accessible_light_and_dark
+from support.front.browser import shot, two_frames
+from support.front.environments import environment
+from support.front.pages import LOOKS, Pages, fits, restyle, story
+from support.front.service import FrontService
+from support.front.shapes import model
+from support.waiting import PATIENCE_S
 
 
 def ask(page: Page) -> str:

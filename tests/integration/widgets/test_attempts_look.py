@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from browser import shot, two_frames
-from front_pages import LOOKS, Pages, fits
-from front_service import FrontService
-from front_shapes import job, when
+from support.front.browser import shot, two_frames
+from support.front.pages import LOOKS, Pages, fits
+from support.front.service import FrontService
+from support.front.shapes import job, when
 
 LONG = 9000.0
 """Seconds that the first attempt ran."""

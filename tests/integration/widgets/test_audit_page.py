@@ -7,10 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Response, expect
 
-from browser import shot
-from front_pages import LOOKS, Pages, fits
-from front_service import FrontService
-from front_shapes import audited, decided
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits
+from support.front.service import FrontService
+from support.front.shapes import audited, decided
 
 
 def asked_for(response: Response) -> dict[str, list[str]]:

@@ -10,12 +10,12 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from axe import assert_accessible, assert_accessible_light_and_dark
-from front_admin import an_announcement
-from front_pages import PAGES, Pages, story
-from front_service import FrontService
 from mlp_hub.web import docs
-from sweep_shapes import curves, sweep
+from support.clients.sweep_shapes import curves, sweep
+from support.front.admin import an_announcement
+from support.front.axe import assert_accessible, assert_accessible_light_and_dark
+from support.front.pages import PAGES, Pages, story
+from support.front.service import FrontService
 
 FEW = """() => {
   const seen = new Map(), more = (shape) => (seen.set(shape, (seen.get(shape) ?? 0) + 1), seen.get(shape) > 3);

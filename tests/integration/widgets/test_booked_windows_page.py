@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from browser import shot
-from front_pages import Pages, fits
-from front_service import FrontService
+from support.front.browser import shot
+from support.front.pages import Pages, fits
+from support.front.service import FrontService
 
 
 def region(page: Page):

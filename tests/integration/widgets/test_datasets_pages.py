@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from browser import shot
-from front_pages import LOOKS, Pages, fits
-from front_service import FrontService
-from waiting import wait_for
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits
+from support.front.service import FrontService
+from support.waiting import wait_for
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from axe import assert_accessible
-from browser import shot
-from front_pages import Pages, fits
-from front_service import FrontService
+from support.front.axe import assert_accessible
+from support.front.browser import shot
+from support.front.pages import Pages, fits
+from support.front.service import FrontService
 
 
 def test_one_is_made_by_keyboard_looked_at_and_deleted_after_a_question(

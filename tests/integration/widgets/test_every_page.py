@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from axe import assert_accessible_light_and_dark
-from browser import shot, two_frames
-from front_pages import LOOKS, PAGES, WINDOWS, Pages, Tabs, cut_off, fits, restyle, story
-from front_service import FrontService
-from ports import PAGES as PORTS
-from ports import free_port
+from support.front.axe import assert_accessible_light_and_dark
+from support.front.browser import shot, two_frames
+from support.front.pages import LOOKS, PAGES, WINDOWS, Pages, Tabs, cut_off, fits, restyle, story
+from support.front.service import FrontService
+from support.ports import PAGES as PORTS
+from support.ports import free_port
 
 # on a phone each row of a table is a card: nothing is cut off, no word is broken, and no title stands alone;
 # a word may be broken at its dashes; one that is wider than the page has to be broken somewhere

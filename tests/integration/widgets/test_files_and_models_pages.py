@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browser import shot
-from front_pages import LOOKS, Pages, fits, story
-from front_service import FrontService
-from front_shapes import file
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits, story
+from support.front.service import FrontService
+from support.front.shapes import file
 
 
 @pytest.mark.parametrize("look", LOOKS)

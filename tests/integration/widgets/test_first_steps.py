@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from axe import assert_accessible_light_and_dark
-from browser import shot
-from front_pages import LOOKS, Pages, fits
-from front_service import FrontService
-from front_shapes import holding
+from support.front.axe import assert_accessible_light_and_dark
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits
+from support.front.service import FrontService
+from support.front.shapes import holding
 
 
 def expect_done(page: Page, *steps: str) -> None:

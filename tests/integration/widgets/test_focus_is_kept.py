@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from front_pages import Pages, story
-from front_service import FrontService
+from support.front.pages import Pages, story
+from support.front.service import FrontService
 
 
 def press(page: Page, name: str) -> None:

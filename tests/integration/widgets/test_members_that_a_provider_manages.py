@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from browser import shot, two_frames
-from front_pages import LOOKS, Pages, fits, restyle
-from front_service import FrontService
+from support.front.browser import shot, two_frames
+from support.front.pages import LOOKS, Pages, fits, restyle
+from support.front.service import FrontService
 
 WORDS = {
     "en-US": ("managed by Keycloak", "Member", "Remove bob"),

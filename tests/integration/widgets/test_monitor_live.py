@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser import SHOTS, shot, two_frames
-from front_pages import LOOKS, Pages, fits, story
-from front_service import FrontService
-from front_shapes import file, job, rank, when
-from mlp.history import History
-from waiting import wait_for
+from mlp.rendering.history import History
+from support.front.browser import SHOTS, shot, two_frames
+from support.front.pages import LOOKS, Pages, fits, story
+from support.front.service import FrontService
+from support.front.shapes import file, job, rank, when
+from support.waiting import wait_for
 
 EVIL = '<img src=x onerror="window.owned=1"><script>window.owned=1</script>&amp;'
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from browser import shot
-from front_pages import Pages
-from front_service import FrontService
-from waiting import wait_for
+from support.front.browser import shot
+from support.front.pages import Pages
+from support.front.service import FrontService
+from support.waiting import wait_for
 
 
 def test_a_channel_is_tried_changed_and_removed_after_a_question(pages: Pages, front: FrontService) -> None:

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Page, Request, expect
 
-from axe import assert_accessible
-from browser import shot, two_frames
-from front_pages import PAGES, Pages, fits, restyle, story
-from front_service import PANEL, FrontService
-from front_shapes import when
-from waiting import wait_for
+from support.front.axe import assert_accessible
+from support.front.browser import shot, two_frames
+from support.front.pages import PAGES, Pages, fits, restyle, story
+from support.front.service import PANEL, FrontService
+from support.front.shapes import when
+from support.waiting import wait_for
 
 CHINESE = "zh-CN"
 NAMES = {"default", "notebook", "data", "job", "user", "admin", "low", "normal", "high"}

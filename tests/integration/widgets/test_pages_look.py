@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from front_pages import Pages
-from front_service import FrontService
+from support.front.pages import Pages
+from support.front.service import FrontService
 
 EMPTY = {
     "": "No jobs yet",

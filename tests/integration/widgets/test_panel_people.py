@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from browser import shot
-from front_pages import Pages
-from front_service import FrontService
+from support.front.browser import shot
+from support.front.pages import Pages
+from support.front.service import FrontService
 
 
 def test_users_are_approved_put_into_tenants_and_deactivated(pages: Pages, front: FrontService) -> None:

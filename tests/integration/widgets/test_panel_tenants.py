@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser import shot
-from front_pages import LOOKS, Pages, fits
-from front_service import FrontService
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits
+from support.front.service import FrontService
 
 
 def tab_to(page: Page, name: str, most: int = 40) -> None:

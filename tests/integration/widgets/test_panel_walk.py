@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Request, expect
 
-from browser import shot, two_frames
-from front_pages import LOOKS, Pages, fits
-from front_service import FrontService
-from front_shapes import job, when
-from waiting import wait_for
+from support.front.browser import shot, two_frames
+from support.front.pages import LOOKS, Pages, fits
+from support.front.service import FrontService
+from support.front.shapes import job, when
+from support.waiting import wait_for
 
 EVIL = '<img src=x onerror="window.owned=1">'
 

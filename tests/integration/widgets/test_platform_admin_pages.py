@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from axe import assert_accessible
-from browser import shot
-from front_admin import an_announcement
-from front_pages import LOOKS, Pages
-from front_service import FrontService
-from waiting import wait_for
+from support.front.admin import an_announcement
+from support.front.axe import assert_accessible
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages
+from support.front.service import FrontService
+from support.waiting import wait_for
 
 MARKUP = "<img src=x onerror=document.title='hit'> <b>bold</b>"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from axe import assert_accessible, assert_accessible_light_and_dark
-from browser import shot
-from front_pages import LOOKS, Pages, fits
-from front_programs import account_of, token_of
-from front_service import FrontService
-from front_shapes import when
+from support.front.axe import assert_accessible, assert_accessible_light_and_dark
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits
+from support.front.programs import account_of, token_of
+from support.front.service import FrontService
+from support.front.shapes import when
 
 
 def region(page: Page) -> Locator:

@@ -7,11 +7,11 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from axe import assert_accessible
-from browser import shot
-from front_pages import LOOKS, Pages, fits, story
-from front_service import FrontService
-from waiting import wait_for
+from support.front.axe import assert_accessible
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits, story
+from support.front.service import FrontService
+from support.waiting import wait_for
 
 
 def rows(page: Page) -> list[str]:

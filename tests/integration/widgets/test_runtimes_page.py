@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from axe import assert_accessible
-from browser import shot
-from front_data import runtime_of
-from front_pages import Pages, fits
-from front_service import FrontService
+from support.front.axe import assert_accessible
+from support.front.browser import shot
+from support.front.data import runtime_of
+from support.front.pages import Pages, fits
+from support.front.service import FrontService
 
 
 def region(page: Page):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from axe import assert_accessible
-from browser import shot
-from front_pages import LOOKS, Pages, fits
-from front_secrets import secret_of
-from front_service import FrontService
+from support.front.axe import assert_accessible
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits
+from support.front.secrets import secret_of
+from support.front.service import FrontService
 
 KEY, OPENS = "AKIAIOSFODNN7", "not/to/be+shown"
 

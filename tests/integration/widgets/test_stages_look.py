@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from axe import assert_accessible
-from browser import shot
-from front_pages import LOOKS, Pages, fits, story
-from front_service import FrontService
-from front_shapes import attempt
+from support.front.axe import assert_accessible
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits, story
+from support.front.service import FrontService
+from support.front.shapes import attempt
 
 WAY = (("queued", 0.0), ("admitted", 125.0), ("created", 0.4), ("bound", 0.1))
 WHOLE = (*WAY, ("pulled", 3.2), ("started", 0.8), ("first-line", 1.1))

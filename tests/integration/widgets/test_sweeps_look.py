@@ -7,10 +7,10 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from browser import shot
-from front_pages import LOOKS, Pages, fits
-from front_service import FrontService
-from sweep_shapes import curves, sweep, trial
+from support.clients.sweep_shapes import curves, sweep, trial
+from support.front.browser import shot
+from support.front.pages import LOOKS, Pages, fits
+from support.front.service import FrontService
 
 EVIL = '<img src=x onerror="window.owned=1">'
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from browser import shot
-from front_pages import PAGES, Pages
-from front_service import FrontService
+from support.front.browser import shot
+from support.front.pages import PAGES, Pages
+from support.front.service import FrontService
 
 
 def test_each_compared_metric_has_a_line_for_each_run(pages: Pages, front: FrontService) -> None:

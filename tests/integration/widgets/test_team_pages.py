@@ -6,10 +6,10 @@ import re
 
 from playwright.sync_api import expect
 
-from axe import assert_accessible
-from browser import shot, two_frames
-from front_pages import LOOKS, Pages, fits, restyle
-from front_service import FrontService
+from support.front.axe import assert_accessible
+from support.front.browser import shot, two_frames
+from support.front.pages import LOOKS, Pages, fits, restyle
+from support.front.service import FrontService
 
 TEAM = "admin/tenants/red"
 

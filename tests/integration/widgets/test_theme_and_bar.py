@@ -7,10 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from browser import shot, two_frames
-from front_pages import WINDOWS, Pages, cut_off, fits, restyle, story
-from front_service import FrontService
-from front_shapes import entry, fact
+from support.front.browser import shot, two_frames
+from support.front.pages import WINDOWS, Pages, cut_off, fits, restyle, story
+from support.front.service import FrontService
+from support.front.shapes import entry, fact
 
 DARK = "rgb(21, 24, 27)"
 LIGHT = "rgb(255, 255, 255)"

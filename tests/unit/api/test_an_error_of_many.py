@@ -7,7 +7,7 @@ import asyncio
 from mlp_hub.api.edge.exchange import _let_go
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_language.message import msg
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 
 async def test_a_request_that_handled_a_shared_error_leaves_the_others_alone() -> None:
@@ -24,14 +24,14 @@ async def test_a_request_that_handled_a_shared_error_leaves_the_others_alone() -
             _let_go(error)
             answered.set()
 
-    async def goes_on() -> None:
+    async def check_cancelled() -> None:
         try:
             await of_loop
         except StoreUnavailable:
             await waited.wait()  # it tries again later, as a renewal of the lease does
         went_on.append(True)
 
-    tasks = [loop.create_task(request()), loop.create_task(goes_on())]
+    tasks = [loop.create_task(request()), loop.create_task(check_cancelled())]
     await asyncio.sleep(0)
     error = StoreUnavailable(msg("no answer came"))
     for future in (of_request, of_loop):

@@ -78,10 +78,10 @@ def test_no_path_whatever_breaks_the_table(path: str) -> None:
 def test_a_bucket_gives_its_burst_and_fills_again() -> None:
     now = [0.0]
     limiter = Limiter(lambda: now[0], {"a": Rate(2, 3)})
-    assert [limiter.take("a", "ann") for _ in range(4)] == [0, 0, 0, 1]
-    assert limiter.take("a", "bob") == 0
+    assert [limiter.take_token("a", "ann") for _ in range(4)] == [0, 0, 0, 1]
+    assert limiter.take_token("a", "bob") == 0
     now[0] = 0.5
-    assert [limiter.take("a", "ann") for _ in range(2)] == [0, 1]
+    assert [limiter.take_token("a", "ann") for _ in range(2)] == [0, 1]
 
 
 # --------------------------------------------------------------- sessions
@@ -130,8 +130,8 @@ def test_the_database_reveals_neither_cookie_nor_token_and_expired_sessions_are_
         for secret in (session.id, session.token):
             assert secret not in str(row)
             assert secret.encode().hex() not in f"{row} {row.masked.hex()}"
-        assert tx.sessions.sweep(LIFETIME_S - 1) == 0
-        assert tx.sessions.sweep(LIFETIME_S) == 1
+        assert tx.sessions.delete_expired(LIFETIME_S - 1) == 0
+        assert tx.sessions.delete_expired(LIFETIME_S) == 1
 
 
 def test_an_xsrf_token_belongs_to_one_session() -> None:

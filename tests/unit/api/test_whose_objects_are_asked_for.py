@@ -21,8 +21,8 @@ from mlp_hub.api.table import all_routes
 
 FOLDER = Path(resources.__file__).parent
 MODULES = sorted(path for path in FOLDER.glob("*.py") if path.name != "__init__.py")
-SUBJECT = {"user", "params", "principal", "eyes", "address"}
-"""Fields of a call that say whose objects are meant, or whose eyes see them."""
+SUBJECT = {"user", "params", "principal", "viewer", "address"}
+"""Fields of a call that say whose objects are meant, or which viewer sees them."""
 FOR_ALL = {Relation.PLATFORM, Relation.PUBLIC}
 """Routes that are about everybody's objects, or nobody's: of these the gatekeeper lets in platform admins alone, or says that they
 hold nobody's data."""
@@ -33,7 +33,7 @@ ABOUT_NOBODY = {
     "notices.outbox.wanting": "of those who want to be told of requests the platform's admins are told, whoever asks",
 }
 """Questions about the platform itself."""
-DATABASE = {"standing.working": "asked by the hub alone, about who works at all"}
+DATABASE = {"identity.working": "asked by the hub alone, about who works at all"}
 """Handlers that read the database themselves."""
 
 
@@ -98,7 +98,7 @@ def _of_helpers(function: ast.AsyncFunctionDef | ast.FunctionDef) -> set[str]:
 
 def services_of(function: ast.AsyncFunctionDef | ast.FunctionDef) -> Iterator[tuple[str, ast.Call]]:
     """Yield each call of a service of the platform: `jobs.get`, with its arguments."""
-    short = {}  # local names of services: `departures = call.platform.departures`
+    short = {}  # local names of services: `offboarding = call.platform.offboarding`
     for node in ast.walk(function):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
             text = ast.unparse(node.value)

@@ -269,7 +269,7 @@ def test_a_disk_that_is_full_or_broken_makes_no_backup_with_holes(
     def broken(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(archive.Folder, "read", broken)
+    monkeypatch.setattr(archive.DirHandle, "read", broken)
     writer = archive.ArchiveWriter(tmp_path / "b", compress=False)
     with pytest.raises(OSError, match="Input/output"):
         writer.tree("homes", tree)

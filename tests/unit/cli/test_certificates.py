@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from certificates import certificate
 from mlp_hub.cli.doctor.certificates import certificate as examined
 from mlp_hub.cli.doctor.certificates import check_files
 from mlp_hub.cli.errors import MachineFailure
 from mlp_hub.settings import Settings
+from support.certificates import certificate
 
 NAMES = ("hub.example.org", "*.users.example.net")
 YEAR = (-1, 365)

@@ -53,7 +53,7 @@ def own_pid_file(**changed: Any) -> dict[str, Any]:
 
 def test_a_living_process_of_the_same_plan_is_adopted(make: Callable[..., Component]) -> None:
     component = make(own_pid_file())
-    component.look(1000.0)
+    component.check_process(1000.0)
     assert (component.pid, component.start_at, component.started) == (ME, None, [])  # type: ignore[attr-defined]
 
 
@@ -72,7 +72,7 @@ def test_anything_else_is_not_ours_and_is_never_signalled(
     make: Callable[..., Component], pid_file: dict[str, Any] | str | None
 ) -> None:
     component = make(pid_file)
-    component.look(1000.0)
+    component.check_process(1000.0)
     assert component.started == [1000.0]  # type: ignore[attr-defined]
     assert component.signals == []  # type: ignore[attr-defined]
 
@@ -83,7 +83,7 @@ def test_a_process_of_an_older_plan_is_restarted(
     lives = iter([False] * 9)
     monkeypatch.setattr(Component, "_lives", lambda _self: next(lives))
     component = make(own_pid_file(), digest="newer")
-    component.look(1000.0)
+    component.check_process(1000.0)
     assert component.signals[0] == (ME, signal.SIGTERM)  # type: ignore[attr-defined]
     assert component.started == [1000.0]  # type: ignore[attr-defined]
 
@@ -92,13 +92,13 @@ def test_a_dead_one_is_started_when_its_wait_is_over_and_not_before(
     make: Callable[..., Component], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     component = make()
-    component.look(1000.0)
+    component.check_process(1000.0)
     monkeypatch.setattr(Component, "_lives", lambda self: self.pid is None)
-    assert component.look(1010.0)
+    assert component.check_process(1010.0)
     assert component.start_at == pytest.approx(1010.1)
-    assert not component.look(1010.05)
+    assert not component.check_process(1010.05)
     monkeypatch.setattr(Component, "_lives", lambda _self: True)
-    assert component.look(1010.2)
+    assert component.check_process(1010.2)
     assert component.started == [1000.0, 1010.2]  # type: ignore[attr-defined]
     assert component.restarts == 1
 
@@ -129,7 +129,7 @@ def test_a_supervisor_that_looks_late_tells_its_components_so(
 ) -> None:
     """After a suspend, or when it got no processor itself."""
     seen: list[bool] = []
-    monkeypatch.setattr(Component, "look", lambda _self, _now, *, late: bool(seen.append(late)))
+    monkeypatch.setattr(Component, "check_process", lambda _self, _now, *, late: bool(seen.append(late)))
     monkeypatch.setattr(Component, "due", lambda _self: None)
     now = [1000.0]
     entry = {"name": "hub", "digest": "same", "log": str(tmp_path / "hub.log")}

@@ -10,7 +10,7 @@ import pytest
 
 from mlp_hub.cli.supervisor import liveness
 from mlp_hub.cli.supervisor.liveness import Liveness
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 
 class Component:
@@ -56,7 +56,7 @@ def watch(component: Component, *, heard: bool = True) -> Liveness:
 
 
 def look(watched: Liveness, component: Component, now: float, *, late: bool = False) -> str | None:
-    return watched.look(now, lambda: component.cpu, late=late)
+    return watched.check_liveness(now, lambda: component.cpu, late=late)
 
 
 def until_given_up(watched: Liveness, component: Component, start: float, most: float) -> tuple[float, str]:

@@ -11,7 +11,7 @@ from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.lifecycle import down_pods
 from mlp_hub.kubernetes.client import Listed
 from mlp_hub.kubernetes.errors import ClusterUnreachable
-from server_pods import AT
+from support.cluster.server_pods import AT
 
 
 class Cluster:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp.options import SUBMIT
-from mlp.verbs import COMMAND, MAGIC, VERBS, options_of
+from mlp.grammar.job_options import SUBMIT
+from mlp.grammar.verbs import COMMAND, MAGIC, VERBS, options_of
 from mlp_hub.api.auth.scopes import SCOPES
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_hub.executors.kubernetes.rights import OF_OPERATORS, RIGHTS, row
+from mlp_hub.executors.kubernetes.rbac import OF_OPERATORS, RIGHTS, row
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "kubernetes.md"
 

@@ -16,9 +16,9 @@ from wsgidav import util
 from mlp_hub.dav import listing
 from mlp_hub.dav.resources import OneFile
 from mlp_hub.domain.errors import Refused
-from mlp_hub.executors.mounted import files
-from mlp_hub.executors.mounted.checkpoints import newest_checkpoint
-from mlp_hub.executors.mounted.files import list_directory, open_file
+from mlp_hub.executors.shared_volume import files
+from mlp_hub.executors.shared_volume.checkpoints import newest_checkpoint
+from mlp_hub.executors.shared_volume.files import list_directory, open_file
 from mlp_hub.service.support.units import when
 
 

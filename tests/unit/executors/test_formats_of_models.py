@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from mlp.serving import loaders
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.stored.model import ModelFormat
-from mlp_hub.executors.mounted import model_formats
-from mlp_hub.executors.mounted.model_names import KNOWN_FORMATS, PREFERRED
-from model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, Boom, safetensors
+from mlp_hub.executors.shared_volume import model_formats
+from mlp_hub.executors.shared_volume.model_names import KNOWN_FORMATS, PREFERRED
+from mlp_hub.safe_path import DirHandle
+from support.files.model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, Boom, safetensors
 
 EXAMPLES = {name: next(iter(files)).rpartition(".")[2] for name, files in FORMATS.items()}
 """An ending of each format."""
@@ -32,12 +32,12 @@ def put(top: Path, files: Mapping[str, bytes]) -> Path:
 
 
 def recognise(top: Path) -> ModelFormat:
-    with Folder.at(top) as folder:
+    with DirHandle.at(top) as folder:
         return model_formats.recognise(folder)
 
 
 def models_in(top: Path) -> list[tuple[str, ModelFormat]]:
-    with Folder.at(top) as folder:
+    with DirHandle.at(top) as folder:
         return model_formats.models_in(folder)
 
 

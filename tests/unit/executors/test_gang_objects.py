@@ -14,16 +14,15 @@ from typing import Any
 import pytest
 import yaml
 
-from gangs import pods_in
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN, RankRole, Runtime
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.kubernetes.gang import LONGEST_NAME, Gang, describe, rank_of
 from mlp_hub.executors.kubernetes.gang.pods import NODE_S
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.rights import OF_OPERATORS, RIGHTS
-from mlp_hub.executors.kubernetes.ways import Ways
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.kubernetes.operators import OperatorWays
+from mlp_hub.executors.kubernetes.rbac import OF_OPERATORS, RIGHTS
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.kubernetes.kinds import (
     JOBS,
@@ -36,6 +35,7 @@ from mlp_hub.kubernetes.kinds import (
     VOLCANO_JOBS,
     Kind,
 )
+from support.cluster.gangs import pods_in
 
 GOLDEN = Path(__file__).parent / "golden"
 ALL = frozenset({JOBS, MPI_JOBS, TF_JOBS, PYTORCH_JOBS, VOLCANO_JOBS, POD_GROUPS})
@@ -100,7 +100,7 @@ CASES: Mapping[str, tuple[LaunchSpec, frozenset[Kind]]] = {
 
 
 def described(spec: LaunchSpec, served: frozenset[Kind], root: Path, **more: Any) -> Gang:
-    return describe(spec, at(root, **more), Ways(served), "digits-a-1")
+    return describe(spec, at(root, **more), OperatorWays(served), "digits-a-1")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -324,13 +324,13 @@ def test_every_rank_of_a_gang_is_told_in_which_directory_it_starts(case: str, tm
 
 def test_a_name_that_operators_could_not_add_to_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="longer than"):
-        describe(launch("plain"), at(tmp_path), Ways(ALL), "x" * (LONGEST_NAME + 1))
+        describe(launch("plain"), at(tmp_path), OperatorWays(ALL), "x" * (LONGEST_NAME + 1))
 
 
 def test_gpus_are_asked_for_as_the_nodes_that_were_chosen_give_them_out(tmp_path: Path) -> None:
     def asked(devices: set[str], gpu: int = 1000) -> dict[str, str]:
         spec = launch("plain", 2, per_worker=Resources(cpu=1500, ram=2048, gpu=gpu))
-        gang = describe(spec, at(tmp_path), Ways(ALL), "digits-a-1", devices)
+        gang = describe(spec, at(tmp_path), OperatorWays(ALL), "digits-a-1", devices)
         [pod] = pods_in(gang.main[1])
         return dict(pod["spec"]["containers"][0]["resources"]["limits"])
 
@@ -360,14 +360,14 @@ def test_the_hub_asks_for_rights_on_all_that_a_gang_consists_of(tmp_path: Path) 
 
 
 def test_doctor_reads_which_way_is_taken_and_why() -> None:
-    assert [str(line) for line in Ways(ALL).explain()] == [
+    assert [str(line) for line in OperatorWays(ALL).explain()] == [
         "mpi: MPIJob of MPI Operator",
         "tf: TFJob of Training Operator",
         "torch: PyTorchJob of Training Operator",
         "plain: Job of Kubernetes",
         "gangs: Volcano binds all pods of a job, or none",
     ]
-    assert [str(line) for line in Ways(frozenset({JOBS})).explain()][:3] == [
+    assert [str(line) for line in OperatorWays(frozenset({JOBS})).explain()][:3] == [
         "mpi: one rank only; for more, install the MPI Operator, with its kind mpijobs.kubeflow.org/v2beta1",
         "tf: Job of Kubernetes, because the cluster has no TFJob of Training Operator and Job of Volcano",
         "torch: Job of Kubernetes, because the cluster has no PyTorchJob of Training Operator",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kube_installation import installation
 from mlp_hub.executors.kubernetes.prewarming import chosen, daemon_set
 from mlp_hub.kubernetes.kinds import Object
+from support.cluster.kube_installation import installation
 
 GIB = 1 << 30
 AT = installation(image="notebook:1", prewarmed=3, pull_secrets=("registry",))

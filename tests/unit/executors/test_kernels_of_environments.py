@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.kernelspec import KernelSpecManager
 
-from mlp import notebooks
+from mlp.notebooks import notebook_files
 from mlp_hub.domain.runtime.environment import kernel_of
 from mlp_hub.executors.local import kernels
 from mlp_hub.sandbox import Bind
@@ -51,9 +51,9 @@ def test_no_environment_takes_the_place_of_a_kernel_that_others_have(
 
 def test_a_job_knows_such_a_kernel_by_its_name() -> None:
     saved = {"metadata": {"kernelspec": {"name": kernel_of("Tools")}}}
-    assert notebooks.environment(saved) == "tools"
+    assert notebook_files.environment(saved) == "tools"
     for other in ({}, {"kernelspec": 1}, {"kernelspec": {"name": "python3"}}, {"kernelspec": {"name": [1]}}):
-        assert notebooks.environment({"metadata": other}) == ""
+        assert notebook_files.environment({"metadata": other}) == ""
 
 
 def test_a_notebook_sees_the_environments_of_the_tenant_that_it_was_granted(tmp_path: Path) -> None:

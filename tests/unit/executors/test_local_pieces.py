@@ -19,8 +19,8 @@ from mlp_hub.executors.local import node as nodes
 from mlp_hub.executors.local import prepare
 from mlp_hub.executors.local.environments import BASE, base_of
 from mlp_hub.executors.local.gpus import assign
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.places import home_mount
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import StoredPlace
 from mlp_hub.sandbox import Bind, Limits, Link, SandboxSpec, ensure_stored, groups, place_links
 from mlp_hub.sandbox.control import _check, _group_name
@@ -209,7 +209,7 @@ def test_a_program_starts_at_home_or_in_the_directory_below_that_was_asked_for(t
     (home / "linked").symlink_to("/home/ann/project")
     (home / "out").symlink_to(tmp_path)
     (home / "file").touch()
-    around = prepare.Surroundings(sys.executable, directories)
+    around = prepare.HostContext(sys.executable, directories)
 
     def made(workdir: str | None) -> SandboxSpec:
         return prepare.sandbox_spec(launch(workdir=workdir), around, [], [])
@@ -231,7 +231,7 @@ def test_a_program_starts_at_home_or_in_the_directory_below_that_was_asked_for(t
 
 @pytest.mark.parametrize("more", [{"image": "registry/python:3"}, {"mounts": (Mount("data", "/data"),)}])
 def test_options_that_only_a_cluster_supports_are_refused(more: dict[str, Any], tmp_path: Path) -> None:
-    around = prepare.Surroundings("/py", Directories(tmp_path, tmp_path))
+    around = prepare.HostContext("/py", Directories(tmp_path, tmp_path))
     with pytest.raises(CannotStart, match="no image, no volumes"):
         prepare.sandbox_spec(launch(**more), around, [], [])
 
@@ -241,7 +241,7 @@ DIGITS = StoredPlace("dataset", "bob", "digits")
 
 def test_datasets_are_seen_read_only_and_a_copy_of_the_platform_is_not_hidden_by_one(tmp_path: Path) -> None:
     directories = Directories(tmp_path / "homes", tmp_path / "mlp" / "jobs")
-    around = prepare.Surroundings(sys.executable, directories, (Bind("/x", "/data/hub"),))
+    around = prepare.HostContext(sys.executable, directories, (Bind("/x", "/data/hub"),))
     made = prepare.sandbox_spec(launch(data=(DataMount(DIGITS, "/data/digits"),)), around, [], [])
     found = [bind for bind in made.binds if bind.dst == "/data/digits"]
     assert found == [Bind(str(tmp_path / "mlp/datasets/bob/digits"), "/data/digits", writable=False)]
@@ -422,7 +422,7 @@ def test_libraries_take_as_many_threads_as_were_asked_for() -> None:
 
 
 def test_an_own_choice_of_devices_is_not_replaced(tmp_path: Path) -> None:
-    around = prepare.Surroundings(sys.executable, Directories(tmp_path, tmp_path))
+    around = prepare.HostContext(sys.executable, Directories(tmp_path, tmp_path))
 
     def visible(**more: Any) -> set[str | None]:
         spec = prepare.sandbox_spec(launch(**more), around, [0, 1], [[0], [1]])
@@ -444,7 +444,7 @@ def test_mpi4py_takes_the_environments_own_mpi_unless_the_ranks_are_ours(
         path.touch()
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    around = prepare.Surroundings(str(python), Directories(tmp_path / "homes", tmp_path / "jobs"))
+    around = prepare.HostContext(str(python), Directories(tmp_path / "homes", tmp_path / "jobs"))
     made = StoredPlace("environment", "default", "tools", "default")
     place = around.directories.stored(made)
     (place / "lib").mkdir(parents=True)

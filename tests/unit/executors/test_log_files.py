@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mlp_hub.executors.mounted import logs as reader
+from mlp_hub.executors.shared_volume import logs as reader
 from mlp_hub.sandbox.shim import logs
 
 

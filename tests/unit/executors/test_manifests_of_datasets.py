@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.beneath import DIGEST_ATTRIBUTE
-from mlp_hub.executors.mounted import manifest
-from mlp_hub.executors.mounted.manifest import manifest_of
+from mlp_hub.executors.shared_volume import manifest
+from mlp_hub.executors.shared_volume.manifest import manifest_of
 from mlp_hub.executors.workspace import Contents
+from mlp_hub.safe_path import DIGEST_ATTRIBUTE
 
 
 def put(path: Path, content: bytes, *, checked: bool = True, at: int = 1_000_000_000) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.sandbox.shim import by_python
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 LOOKS = """
 import atexit, beside, inspect, multiprocessing, pickle, sys, threading

@@ -21,13 +21,13 @@ from mlp_hub.executors.base import Code, LaunchSpec
 from mlp_hub.executors.kubernetes.gang import describe
 from mlp_hub.executors.kubernetes.gang.files import paths
 from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.rank import mpi, peers, places
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
-from mlp_hub.executors.kubernetes.ways import Ways
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.logs import read_log
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.executors.workspace import CODE
-from waiting import wait_for
+from support.waiting import wait_for
 
 OLDEST = (3, 9)
 
@@ -73,7 +73,7 @@ def pod(root: Path, code: str, workers: int = 1, **plan: Any) -> Pod:
         args=(), env={"MLP_JOB": "digits"}, grace_s=20.0,
     )  # fmt: skip
     at = Installation(root, Directories(root / "homes", root / "jobs"), {}, "image:1", ("mlp", 80))
-    files = describe(spec, at, Ways(), "digits").files
+    files = describe(spec, at, OperatorWays(), "digits").files
     for key, path in paths().items():
         file = root / "files" / path
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kube_installation import installation
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.kubernetes.installation import APP_PORT
 from mlp_hub.executors.kubernetes.tenancy.network import between_ranks, policies
-from reachability import End, reaches
+from support.cluster.kube_installation import installation
+from support.cluster.reachability import End, reaches
 
 AT = installation(
     service=("10.99.7.5", 8081), hub=("10.99.7.5", 8000), data=("10.99.7.5", 8082), dns=("10.99.0.1/32",)

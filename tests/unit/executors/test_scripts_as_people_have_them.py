@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.beneath import PathKind, peek
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors import programs, scripts
 from mlp_hub.executors.base import CannotStart, Code, EntryPoint, LaunchSpec
+from mlp_hub.safe_path import PathKind, peek
 
 SEEN_AT = "/home/ann"
 STRICT = b"#!/bin/bash\nset -euo pipefail\nwords=(a b)\n[[ ${#words[@]} == 2 ]] && echo ${BASH_VERSION:0:1}\n"

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from executor_lab import ROOM
-from executors import simulated_attempt
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
+from support.executors.executor_lab import ROOM
+from support.executors.executors import simulated_attempt
 
 
 @asynccontextmanager

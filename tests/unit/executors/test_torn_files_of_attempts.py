@@ -15,8 +15,8 @@ from mlp_hub import durable, sandbox
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.local.executor import LocalExecutor
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.sandbox import SandboxPhase
 from mlp_hub.sandbox.shim import files
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.beneath import Folder
-from mlp_hub.executors.mounted import moving
-from mlp_hub.executors.mounted.moving import Pass
+from mlp_hub.executors.shared_volume import moving
+from mlp_hub.executors.shared_volume.moving import Pass
 from mlp_hub.executors.tenant_files import MovedWrongError
+from mlp_hub.safe_path import DirHandle
 
 
 class KilledError(Exception):
@@ -28,12 +28,12 @@ def killed_at(step: int) -> Callable[[], None]:
     """Return what lets so many steps pass."""
     left = [step]
 
-    def goes_on() -> None:
+    def check_cancelled() -> None:
         left[0] -= 1
         if left[0] < 0:
             raise KilledError
 
-    return goes_on
+    return check_cancelled
 
 
 @pytest.fixture
@@ -58,16 +58,16 @@ def tree(tmp_path: Path) -> Path:
     return top
 
 
-def copied(old: Path, new: Path, goes_on: Callable[[], None] = nothing) -> int:
+def copied(old: Path, new: Path, check_cancelled: Callable[[], None] = nothing) -> int:
     new.mkdir(exist_ok=True)
     done: list[int] = []
-    with Folder.at(old) as source, Folder.at(new) as target:
-        moving.copy(source, target, Pass(goes_on, done.append))
+    with DirHandle.at(old) as source, DirHandle.at(new) as target:
+        moving.copy(source, target, Pass(check_cancelled, done.append))
     return sum(done)
 
 
 def same(old: Path, new: Path) -> None:
-    with Folder.at(old) as source, Folder.at(new) as target:
+    with DirHandle.at(old) as source, DirHandle.at(new) as target:
         moving.compare(source, target, Pass(nothing))
 
 
@@ -89,7 +89,7 @@ def test_all_of_it_is_there_as_it_was(tree: Path, tmp_path: Path) -> None:
 
 
 def test_the_counted_size_covers_the_copied_files(tree: Path, tmp_path: Path) -> None:
-    with Folder.at(tree) as top:
+    with DirHandle.at(tree) as top:
         total = moving.added_up(top, nothing)
     assert copied(tree, tmp_path / "new") <= total
 

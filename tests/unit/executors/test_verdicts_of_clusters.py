@@ -12,11 +12,11 @@ import pytest
 from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase
-from mlp_hub.executors.kubernetes import why
-from mlp_hub.executors.kubernetes.claims import ABOUT, CLAIM, END, About, Claim, End, claim_of
+from mlp_hub.executors.kubernetes import no_pods
+from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, CLAIM, END, About, AttemptClaim, End, claim_of
+from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse, read
 from mlp_hub.executors.kubernetes.stages import refined
-from mlp_hub.executors.kubernetes.troubles import Complaint
 from mlp_hub.executors.kubernetes.verdict import LEFT_S, SEEN_S, Scene, judge
 from mlp_hub.executors.kubernetes.views import MainView, PodView, main_view, pod_view
 from mlp_hub.kubernetes import names
@@ -31,7 +31,7 @@ from mlp_hub.kubernetes.errors import (
 A = AttemptPhase
 NOW = 1000.0
 ABOUT_TWO = About("a.0", "ann", "a", 1, ("worker", "worker"), ("n1", "n2"), ("batch/v1", "Job", "jobs"))
-CLAIM_OF_TWO = Claim("a-1", "mlp-t", "uid", ABOUT_TWO)
+CLAIM_OF_TWO = AttemptClaim("a-1", "mlp-t", "uid", ABOUT_TWO)
 MAIN = MainView("a-1", "mlp-t", "main", "a.0")
 
 
@@ -314,7 +314,7 @@ def test_the_complaint_of_a_node_about_its_pod_is_shown() -> None:
         "lastTimestamp": "2026-11-28T20:00:06Z",
     }
     since = datetime(2026, 11, 28, 20, tzinfo=UTC).timestamp()
-    said = why.of_nodes([old, event, stale], CLAIM_OF_TWO, since)
+    said = no_pods.of_nodes([old, event, stale], CLAIM_OF_TWO, since)
     assert said is not None
     assert not said.final
     seen = judge(
@@ -323,7 +323,7 @@ def test_the_complaint_of_a_node_about_its_pod_is_shown() -> None:
     assert str(seen.waits) == (
         "node n1 cannot start its pod yet, and tries again: no relationship found between node 'n1' and this object"
     )
-    assert why.of_nodes([old, stale], CLAIM_OF_TWO, since) is None
+    assert no_pods.of_nodes([old, stale], CLAIM_OF_TWO, since) is None
 
 
 def test_records_are_read_of_the_right_type_or_not_at_all(tmp_path: Any) -> None:
@@ -374,7 +374,7 @@ def test_a_forged_reason_of_a_program_is_not_shown_as_a_message(tmp_path: Any, w
     failure = judge(scene(records={0: record, 1: RUNS})).end
     assert failure is not None
     assert failure.failure is not None
-    assert str(failure.failure.told) == "it failed"
+    assert str(failure.failure.localized_message) == "it failed"
 
 
 def test_a_reason_that_is_deep_is_none(tmp_path: Any) -> None:
@@ -391,7 +391,10 @@ def test_a_reason_that_a_rank_tells_is_told(tmp_path: Any) -> None:
         "args": {"who": who, "error": "a {b}\x1b[2J", "code": 3},
     }
     record = told_by(tmp_path, said=said)
-    assert str(Failure(Cause.PROGRAM_ERROR, said=record.said).told) == "rank 0: a {b} (exit status 3)"
+    assert (
+        str(Failure(Cause.PROGRAM_ERROR, said=record.said).localized_message)
+        == "rank 0: a {b} (exit status 3)"
+    )
 
 
 def test_times_that_a_rank_tells_are_those_of_its_attempt() -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.executors.mounted.fetch import store
-from mlp_hub.executors.mounted.fetch.addresses import ForbiddenAddressError, is_public, reachable
-from mlp_hub.executors.mounted.fetch.copier import CopyProgress, Standstill
-from mlp_hub.executors.mounted.fetch.listing import SourceObject, below, listed
+from mlp_hub.executors.shared_volume.fetch import store
+from mlp_hub.executors.shared_volume.fetch.addresses import ForbiddenAddressError, is_public, reachable
+from mlp_hub.executors.shared_volume.fetch.copier import CopyProgress, Standstill
+from mlp_hub.executors.shared_volume.fetch.listing import SourceObject, below, listed
 
 
 def test_keys_below_a_prefix_are_files_and_directories() -> None:
@@ -140,7 +140,7 @@ def pages(*keys: list[str]) -> tuple[store._Pages, Iterator[str]]:
             counted.ask("http://s/b?list-type=2")
             yield from page
 
-    return counted, counted.of(listing())
+    return counted, counted.bounded(listing())
 
 
 def test_a_list_of_pages_with_keys_is_read_to_its_end() -> None:

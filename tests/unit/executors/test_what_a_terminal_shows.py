@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp import terminal
-from mlp.history import History
+from mlp.rendering import terminal
+from mlp.rendering.history import History
 from mlp_hub.executors import base
-from mlp_hub.executors.mounted import logs as reader
+from mlp_hub.executors.shared_volume import logs as reader
 from mlp_hub.sandbox.shim import logs, screen
 
-HERE = Path(__file__).parents[2] / "support" / "terminal"
+HERE = Path(__file__).parents[2] / "support" / "files" / "terminal"
 RECORDED: dict[str, dict[str, Any]] = json.loads((HERE / "recorded.json").read_text())
-PIECES = Path(__file__).parents[3] / "widgets" / "test" / "terminal.json"
-"""The same as the stream sends it; `widgets/test/jobstore.test.ts` has to show the same of it."""
+PIECES = Path(__file__).parents[3] / "widgets" / "test" / "stream" / "terminal.json"
+"""The same as the stream sends it; `widgets/test/stream/jobstore.test.ts` has to show the same of it."""
 
 
 @pytest.fixture

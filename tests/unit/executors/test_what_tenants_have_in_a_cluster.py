@@ -7,7 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from kube_installation import installation
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import TenantPlace
 from mlp_hub.executors.kubernetes.tenancy.drift import digest, strangers, without_more
@@ -16,6 +15,7 @@ from mlp_hub.executors.kubernetes.tenancy.limits import resource_quota
 from mlp_hub.executors.kubernetes.tenancy.members import AT_ONCE, bindings
 from mlp_hub.executors.kubernetes.tenancy.tenant import for_all, for_tenant
 from mlp_hub.kubernetes.kinds import ADMISSION_POLICIES
+from support.cluster.kube_installation import installation
 
 GOLDEN = Path(__file__).parent / "golden"
 AT = installation(dns=("10.99.0.1/32",), identities=("system:serviceaccount:mlp-hub:hub",))

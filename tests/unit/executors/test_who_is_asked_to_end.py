@@ -12,7 +12,7 @@ import pytest
 
 from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.asking import DRAIN_S, AskedProcesses, chain
-from waiting import wait_for
+from support.waiting import wait_for
 
 SAVES = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: None); print('ready', flush=True); time.sleep(600); time.sleep(600)"
 

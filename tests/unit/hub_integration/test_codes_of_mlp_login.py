@@ -48,9 +48,9 @@ def test_the_challenge_is_that_of_the_standard() -> None:
 
 def test_a_code_is_good_once(codes: Codes) -> None:
     code = codes.make("ann", "c1", BROUGHT)
-    assert codes.take(code, VERIFIER, BACK).user == "ann"
+    assert codes.redeem_code(code, VERIFIER, BACK).user == "ann"
     with pytest.raises(Wrong):
-        codes.take(code, VERIFIER, BACK)
+        codes.redeem_code(code, VERIFIER, BACK)
 
 
 @pytest.mark.parametrize(
@@ -60,33 +60,33 @@ def test_a_code_that_is_shown_with_anything_wrong_is_spent(codes: Codes, verifie
     code = codes.make("ann", "c1", BROUGHT)
     for tried in ((verifier, back), (VERIFIER, BACK)):
         with pytest.raises(Wrong):
-            codes.take(code, *tried)
+            codes.redeem_code(code, *tried)
 
 
 @pytest.mark.parametrize(("asked", "lasts"), [(BROUGHT, BROUGHT_S), (TYPED, TYPED_S)])
 def test_a_code_holds_for_its_time(codes: Codes, clock: Clock, asked: Asked, lasts: float) -> None:
     early, late = codes.make("ann", "c1", asked), codes.make("ann", "c1", asked)
     clock.now += lasts - 0.1
-    assert codes.take(early, VERIFIER, asked.redirect_uri)
+    assert codes.redeem_code(early, VERIFIER, asked.redirect_uri)
     clock.now += 0.1
     with pytest.raises(Wrong):
-        codes.take(late, VERIFIER, asked.redirect_uri)
+        codes.redeem_code(late, VERIFIER, asked.redirect_uri)
 
 
 def test_requesting_many_codes_displaces_only_the_users_own_codes(codes: Codes) -> None:
     others = codes.make("bob", "c2", BROUGHT)
     mine = [codes.make("ann", "c1", BROUGHT) for _ in range(KEPT_OF_ONE + 1)]
     with pytest.raises(Wrong):
-        codes.take(mine[0], VERIFIER, BACK)
-    assert codes.take(mine[1], VERIFIER, BACK).user == "ann"
-    assert codes.take(others, VERIFIER, BACK).user == "bob"
+        codes.redeem_code(mine[0], VERIFIER, BACK)
+    assert codes.redeem_code(mine[1], VERIFIER, BACK).user == "ann"
+    assert codes.redeem_code(others, VERIFIER, BACK).user == "bob"
 
 
 def test_no_more_codes_are_kept_than_there_is_room_for(codes: Codes) -> None:
     made = [codes.make(f"user{n}", "c", BROUGHT) for n in range(KEPT + 1)]
     with pytest.raises(Wrong):
-        codes.take(made[0], VERIFIER, BACK)
-    assert codes.take(made[-1], VERIFIER, BACK)
+        codes.redeem_code(made[0], VERIFIER, BACK)
+    assert codes.redeem_code(made[-1], VERIFIER, BACK)
 
 
 @pytest.mark.parametrize("uri", ["http://127.0.0.1:1/", "http://127.0.0.1:65535/", "http://[::1]:8080/"])
@@ -119,13 +119,13 @@ def fields(**given: str) -> Callable[[str], str]:
 
 
 def test_a_valid_request_is_parsed() -> None:
-    assert Asked.of(fields()) == BROUGHT
-    assert Asked.of(fields(redirect_uri="", state="")) == TYPED
-    assert Asked.of(fields(days="365")).days == 365
+    assert Asked.from_fields(fields()) == BROUGHT
+    assert Asked.from_fields(fields(redirect_uri="", state="")) == TYPED
+    assert Asked.from_fields(fields(days="365")).days == 365
 
 
 @pytest.mark.parametrize("days", ["0", "366", "-1", "1.5", "1e3", "٣", "9" * 5000])
 def test_a_time_that_no_token_may_have_is_refused(days: str) -> None:
     with pytest.raises(Wrong) as wrong:
-        Asked.of(fields(days=days))
+        Asked.from_fields(fields(days=days))
     assert "1 to 365 days" in str(wrong.value.message)

@@ -9,15 +9,20 @@ from typing import Any
 import jwt
 import pytest
 
-from jupyterhub_database import memory_of_logins
-from mlp_hub.hub_integration.providers.asking import ProviderAway
 from mlp_hub.hub_integration.providers.device import FRESH_S, DeviceFlow, begins_at
 from mlp_hub.hub_integration.providers.discovery import Document
-from mlp_hub.hub_integration.providers.standing import LoginEnded, ProviderUnreachable, Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider import (
+    LoginEnded,
+    ProviderIdentity,
+    ProviderUnreachable,
+    TokenRefused,
+)
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_language.message import msg
+from support.hubs.jupyterhub_database import memory_of_logins
 
-ANN = Standing("https://sso.example", "s-1", "ann", "", False, (), False)
+ANN = ProviderIdentity("https://sso.example", "s-1", "ann", "", False, (), False)
 NOW = 1_000_000.0
 
 
@@ -35,7 +40,7 @@ class Asked:
         self.asked: list[tuple[str, str, str]] = []
         self.discovery = self
 
-    async def standing_of(self, access_token: str, id_token: str, *, client_id: str) -> Any:
+    async def identity_of(self, access_token: str, id_token: str, *, client_id: str) -> Any:
         self.asked.append((access_token, id_token, client_id))
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -60,7 +65,7 @@ def flow_of(answer: Any, now: float = NOW) -> DeviceFlow:
     return made
 
 
-def whose(db: Any, flow: DeviceFlow, token: str) -> Standing:
+def whose(db: Any, flow: DeviceFlow, token: str) -> ProviderIdentity:
     return asyncio.run(flow.whose(db, "at", token))
 
 
@@ -116,7 +121,7 @@ def document(**fields: str) -> Document:
 
 
 def test_a_terminal_is_told_where_to_begin() -> None:
-    told = asyncio.run(flow_of(document()).told())
+    told = asyncio.run(flow_of(document()).device_endpoints())
     assert told == {
         "title": "Example",
         "client_id": "cli",
@@ -127,8 +132,8 @@ def test_a_terminal_is_told_where_to_begin() -> None:
 
 
 def test_only_the_browser_login_remains_without_a_device_flow_or_a_provider() -> None:
-    assert asyncio.run(flow_of(document(device_authorization_endpoint="")).told()) is None
-    assert asyncio.run(flow_of(ProviderAway(msg("gone"))).told()) is None
+    assert asyncio.run(flow_of(document(device_authorization_endpoint="")).device_endpoints()) is None
+    assert asyncio.run(flow_of(ProviderAway(msg("gone"))).device_endpoints()) is None
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ import pytest
 from mlp_hub.domain.tenants.account_names import is_valid
 from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hub_integration.providers.identities import new_name
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import ProviderIdentity
 
 
 @pytest.mark.parametrize(
     "claimed", ["svc-nightly", "SVC-nightly", "svc-nightly@example.org", " svc-x", "svc- x", "svc-é"]
 )
 def test_nobody_of_a_provider_is_called_like_a_tenants_program(claimed: str) -> None:
-    standing = Standing("https://sso.example", "s-1", claimed, "", False, (), False)
-    name = new_name(standing, lambda _: False)
+    identity = ProviderIdentity("https://sso.example", "s-1", claimed, "", False, (), False)
+    name = new_name(identity, lambda _: False)
     assert is_valid(name)
     assert not is_service(name)

@@ -35,7 +35,7 @@ LOADERS = [
 ]
 ENDED = out_of_memory(1024)
 SERVER = SimpleNamespace(active=False, how_it_ended=ENDED, name="")
-REFUSED = Told.of(sentence(msg("you are in no team")))
+REFUSED = Told.from_message(sentence(msg("you are in no team")))
 BACK = Room(cpu=4, cpu_free=0, ram=4096, ram_free=1024, cpu_borrow=1, cpu_back=3, back_from=("blue", "teal"))
 FORM = {
     tag: form(

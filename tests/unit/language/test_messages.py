@@ -7,13 +7,13 @@ import pytest
 
 from mlp_language.catalogue import best_of, of_environment
 from mlp_language.message import (
-    Eyes,
     JobRef,
     Message,
     Moment,
     Quantity,
     Span,
     TenantRef,
+    Viewer,
     from_data,
     msg,
     msgs,
@@ -51,23 +51,23 @@ def test_text_written_by_a_person_is_never_a_template() -> None:
 
 
 @pytest.mark.parametrize(
-    ("eyes", "text"),
+    ("viewer", "text"),
     [
-        (Eyes(), "starts when job digits of ann, job words of bob and job faces of cy end"),
+        (Viewer(), "starts when job digits of ann, job words of bob and job faces of cy end"),
         (
-            Eyes(frozenset({"red"}), frozenset({"blue"})),
+            Viewer(frozenset({"red"}), frozenset({"blue"})),
             "starts when job digits of ann and 2 jobs of team blue end",
         ),
-        (Eyes(frozenset({"red"})), "starts when job digits of ann and 2 jobs of other teams end"),
-        (Eyes(frozenset()), "starts when 3 jobs of other teams end"),
+        (Viewer(frozenset({"red"})), "starts when job digits of ann and 2 jobs of other teams end"),
+        (Viewer(frozenset()), "starts when 3 jobs of other teams end"),
     ],
 )
-def test_jobs_that_a_reader_may_not_see_are_counted_and_not_named(eyes: Eyes, text: str) -> None:
-    assert plain(eyes.hidden(ends(ANN, BOB, CY))) == text
+def test_jobs_that_a_reader_may_not_see_are_counted_and_not_named(viewer: Viewer, text: str) -> None:
+    assert plain(viewer.hidden(ends(ANN, BOB, CY))) == text
 
 
 def test_hidden_values_are_not_in_the_data_either() -> None:
-    data = json.dumps(to_data(Eyes(frozenset({"red"})).hidden(ends(BOB))))
+    data = json.dumps(to_data(Viewer(frozenset({"red"})).hidden(ends(BOB))))
     assert not any(secret in data for secret in ("words", "bob", "blue", '"2"'))
 
 

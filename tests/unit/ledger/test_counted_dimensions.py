@@ -13,10 +13,10 @@ from mlp_hub.domain.resources import Quota, Resources, amount_of, quota_of
 from mlp_hub.scheduler.assign.feasible import check_possible
 from mlp_hub.scheduler.core import plan_cycle
 from mlp_hub.scheduler.model.types import Admit, TenantQueue, Wait
-from mlp_hub.service.admission.recheck import Recheck
+from mlp_hub.service.admission.recheck import LedgerCheck
 from mlp_hub.service.support.units import check_no_parts, limit_from, limit_to
 from mlp_language.render import ENGLISH, render
-from scheduler_builders import job, snapshot
+from support.scheduler.scheduler_builders import job, snapshot
 
 
 def shm(amount: int, **more: int) -> Resources:
@@ -95,9 +95,9 @@ def test_the_last_check_of_an_admission_counts_it_in_the_quota_alone(bench, make
     each = shm(600, cpu=1000, ram=1024)
     admit = Admit("a", ("n1",), 1, each)
     with bench.db.begin() as tx:
-        recheck = Recheck(tx, bench.nodes, bench.now)
-        assert recheck.take("red", each, admit) is not None
-        assert recheck.take("red", each, admit) is None, "beyond the quota"
+        check = LedgerCheck(tx, bench.nodes, bench.now)
+        assert check.reserve_ranks("red", each, admit) is not None
+        assert check.reserve_ranks("red", each, admit) is None, "beyond the quota"
 
 
 def test_a_request_of_a_tenant_has_it_by_name() -> None:

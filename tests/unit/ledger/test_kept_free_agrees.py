@@ -101,7 +101,7 @@ def test_the_core_and_the_ledger_leave_everybody_the_same(owners, booked, made, 
             tx.ledger.put(ResourceRequest(f"h{i}", "sp", name, amount, RequestPhase.CONFIRMED, NOW))
     with _db.reading() as tx:
         holders = read_holders(tx, NOW)
-        core = Core.of(
+        core = Core.from_snapshot(
             Snapshot(
                 tuple(node_of(n, holders) for n in infos),
                 tuple(queue_of(t, holders, (0.0, ())) for t in holders.tenants),

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from admissions import admit_one
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.workload.ledger import RequestPhase
+from support.stores.admissions import admit_one
 
 
 def refused(reason: Reason, *words: str):

@@ -16,7 +16,7 @@ from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.domain.workload.workload import KINDS, SERVER, WorkloadKind
 from mlp_hub.service.admission.snapshot import workload_of
 from mlp_hub.service.quota.ledger import Ledger
-from mlp_language.message import Eyes, msg
+from mlp_language.message import Viewer, msg
 
 
 class Scheduler:
@@ -98,7 +98,7 @@ def test_a_pending_request_keeps_its_age_and_expires_unless_it_is_tried_again(le
     assert [r.created_at for r in pending(lent)] == [begun]
     lent.now += 1
     assert pending(lent) == []
-    asyncio.run(lent.ledger.sweep())
+    asyncio.run(lent.ledger.expire_requests())
     assert lent.phase("bob/", "sp") == "expired"
 
 
@@ -170,11 +170,11 @@ def request(applier: str = "sp") -> ResourceRequest:
 def test_others_learn_of_a_pending_server_that_there_is_one_and_not_whose() -> None:
     said = msg("Stopped for {job}: {right}.", job=workload_of(request()).ref, right=msg("so"))
     shown = {
-        "red, which shares with it": Eyes(frozenset({"red"}), frozenset({"blue"})),
-        "red": Eyes(frozenset({"red"})),
-        "blue": Eyes(frozenset({"blue"})),
+        "red, which shares with it": Viewer(frozenset({"red"}), frozenset({"blue"})),
+        "red": Viewer(frozenset({"red"})),
+        "blue": Viewer(frozenset({"blue"})),
     }
-    assert {whose: str(eyes.hidden(said)) for whose, eyes in shown.items()} == {
+    assert {whose: str(viewer.hidden(said)) for whose, viewer in shown.items()} == {
         "red, which shares with it": "Stopped for a notebook server of team blue: so.",
         "red": "Stopped for a notebook server of another team: so.",
         "blue": "Stopped for the notebook server of bob: so.",

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from sqlalchemy import delete
 
-from admissions import admit
 from mlp_api import types as api
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Quota, Resources
@@ -24,10 +23,11 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import vector_of
 from mlp_hub.scheduler.model.types import TenantQueue
 from mlp_hub.scheduler.quota.tree import QuotaTree
-from mlp_hub.service.admission.recheck import Recheck
+from mlp_hub.service.admission.recheck import LedgerCheck
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
 from mlp_hub.store.tables import resource_request
+from support.stores.admissions import admit
 
 TTL = 10
 SIZE = Resources(cpu=10**9, ram=10**9)
@@ -120,7 +120,7 @@ class SharedQuotas(RuleBasedStateMachine):
     def admit(self, asks: list[tuple[str, int]]) -> None:
         """Take several in one transaction, as a cycle does."""
         with _db.begin() as tx:
-            room, tree = Recheck(tx, NODES, self.now), self.rebuilt(tx)
+            room, tree = LedgerCheck(tx, NODES, self.now), self.rebuilt(tx)
             for i, (name, n) in enumerate(asks):
                 amount = Resources(cpu=n * 1000)
                 fits = not tree.excess(name, vector_of(amount))

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from mlp import floods
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 WRITES = """
 import os, sys, zmq

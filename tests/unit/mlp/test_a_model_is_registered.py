@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mlp import actions
-from mlp.client import Client
+from mlp.client.rest import Client
+from mlp.commands import actions, models
 from mlp.errors import MLPError
-from mlp.verbs import COMMAND, parse
+from mlp.grammar.verbs import COMMAND, parse
 
 
 class CopyingHub(Client):
@@ -45,13 +45,13 @@ def ran(hub: CopyingHub, words: Sequence[str] = ("models", "register", "net", "j
 def test_it_waits_for_the_copy() -> None:
     hub = CopyingHub(("creating", ""), ("creating", ""), ("ready", ""))
     assert ran(hub).startswith("net@2 is ready")
-    assert hub.now == pytest.approx(2 * actions.COPY_LOOK_S)
+    assert hub.now == pytest.approx(2 * models.COPY_LOOK_S)
 
 
 def test_a_long_copy_continues_in_the_background() -> None:
     hub = CopyingHub(("creating", ""))
     assert ran(hub).startswith("net@2 is being copied")
-    assert actions.COPY_S <= hub.now < actions.COPY_S + 1
+    assert models.COPY_S <= hub.now < models.COPY_S + 1
 
 
 def test_a_copy_that_fails_is_an_error_with_its_reason() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mlp import announcing
-from mlp.connection import Answer
+from mlp.client.connection import Answer
+from mlp.commands import announcements
 from mlp.errors import UsageError
-from mlp.verbs import parse
+from mlp.grammar.verbs import parse
 
 TOLD = {
     "id": 3,
@@ -41,7 +41,7 @@ class Client:
 def act(line: str) -> tuple[Client, Any]:
     call = parse(line.split(), "mlp")
     client = Client()
-    return client, announcing.act(client, call.names, call.given)  # type: ignore[arg-type]
+    return client, announcements.act(client, call.names, call.given)  # type: ignore[arg-type]
 
 
 def test_words_are_announced_to_everybody_for_a_day_or_so_long_as_is_said() -> None:

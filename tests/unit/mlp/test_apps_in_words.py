@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from front_shapes import app
-from mlp import apps
-from mlp.appoptions import wanted
-from mlp.client import Client
+from mlp.client.rest import Client
+from mlp.commands import apps
 from mlp.errors import UsageError
-from mlp.verbs import COMMAND, parse
+from mlp.grammar.app_options import wanted
+from mlp.grammar.verbs import COMMAND, parse
+from support.front.shapes import app
 
 FAILED = {"broken": 'Traceback (most recent call last):\n  File "serve.py"\nValueError: no model\n'}
 """What is kept of the replica that failed last, by app."""

@@ -8,15 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from mlp import actions, picture, reasons, tables, words
-from mlp.client import Client
+from mlp.client.rest import Client
+from mlp.commands import actions
 from mlp.errors import MLPError, Refused, UsageError
-from mlp.handle import Job
+from mlp.grammar.verbs import COMMAND, MAGIC, find, overview, parse, usage
+from mlp.handles.job import Job
 from mlp.language import headers, say
-from mlp.verbs import COMMAND, MAGIC, find, overview, parse, usage
+from mlp.rendering import job_picture, reasons, tables, words
 from mlp_language import catalogue
 from mlp_language.catalogue import LANGUAGES
-from mlp_stand_in import FAILED, FINISHED, TOKEN, StandIn, job_record, ranks
+from support.clients.mlp_stand_in import FAILED, FINISHED, TOKEN, StandIn, job_record, ranks
 
 GOLDEN = Path(__file__).parent / "golden"
 BEFORE = "2020-01-01T10:00:00Z"
@@ -109,8 +110,8 @@ def told() -> Iterator[str]:
     yield repr(reasons.why(WHY, None, [DECISION]))
     yield repr(reasons.why({"job": "digits", "run": 1, "phase": "failed"}, failed))
     for job in (failed, finished, queued):
-        yield picture.text({"job": job})
-        yield picture.html({"job": job, "saved_at": BEFORE, "why": WHY if job is queued else None})
+        yield job_picture.text({"job": job})
+        yield job_picture.html({"job": job, "saved_at": BEFORE, "why": WHY if job is queued else None})
     yield repr(Job(None, failed))  # type: ignore[arg-type] - asks nobody
     yield words.still_there(queued)
     for line in (

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import mlp.data
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp.data.remote import Cut, Remote
 from mlp.errors import Refused, TransferFailed, TransferStopped, Unreachable, UsageError
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import mlp
+from mlp import data
 from mlp.data.places import DataPlace
 from mlp.data.pushing import Pushed
 from mlp.data.results import as_pushed
 from mlp.errors import UsageError
-from mlp.mounted_data import data_path
+from mlp.inputs.mounted_data import data_path
 
 JOB = {
     "MLP_JOB": "train",
@@ -66,3 +67,13 @@ def test_a_push_says_why_it_leaves_a_file_out() -> None:
     assert as_pushed(found).lines[-1] == (
         "1 was not sent, because it is a link or not a file, or its name has an encoded / or is not text: a%2Fb"
     )
+
+
+def test_a_dataset_that_is_named_before_the_files_is_told_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pictures").mkdir()
+    with pytest.raises(UsageError) as refused:
+        data.push("photos", "./pictures")
+    assert "mlp data push ./pictures photos" in str(refused.value)

@@ -14,10 +14,11 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from mlp import cli, settings
+from mlp import cli
 from mlp.cli import device, login
+from mlp.client import settings
+from mlp.client.settings import StoredLogin
 from mlp.errors import Refused, Unreachable
-from mlp.settings import StoredLogin
 
 BEGUN = {
     "device_code": "d-code",

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from mlp import environments
-from mlp.actions import env
-from mlp.client import Client
+from mlp.client.rest import Client
+from mlp.commands import environments
+from mlp.commands.actions import env
 from mlp.errors import UsageError
-from mlp.verbs import COMMAND, parse
+from mlp.grammar.verbs import COMMAND, parse
 
 Json = dict[str, Any]
 READY: Json = {

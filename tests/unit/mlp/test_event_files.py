@@ -10,8 +10,8 @@ import pytest
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.types_pb2 import DT_FLOAT
 
-from event_files import event, field, image, record, scalar, simple, tensor
-from mlp.eventfile import MOST_RECORD, MOST_VALUES, Damaged, EventFile, masked_crc
+from mlp.reporting.event_file import MOST_RECORD, MOST_VALUES, Damaged, EventFile, masked_crc
+from support.files.event_files import event, field, image, record, scalar, simple, tensor
 
 
 @pytest.fixture

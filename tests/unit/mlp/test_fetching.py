@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from mlp.client import Client
+from mlp.client.fetching import download, fetch
+from mlp.client.rest import Client
 from mlp.errors import Refused, Unreachable, UsageError
-from mlp.fetching import download, fetch
 
 OLD, NEW = b"old content " * 1000, b"the new one " * 1500
 

@@ -6,13 +6,14 @@ import pytest
 
 import mlp
 from mlp.cli import main
-from mlp.client import Client
-from mlp.completion import Remembering, complete
-from mlp.dryrun import dry_run
+from mlp.client.rest import Client
+from mlp.commands.completion import Remembering, complete
 from mlp.errors import JobFailed, JobTimeout, Refused
-from mlp.handle import Job, free_name
-from mlp.verbs import MAGIC
-from mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
+from mlp.grammar.verbs import MAGIC
+from mlp.handles.dry_run import dry_run
+from mlp.handles.job import Job
+from mlp.handles.sending import free_name
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, client, job_record
 
 
 def test_submit_wait_and_result(world):

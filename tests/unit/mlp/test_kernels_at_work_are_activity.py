@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from ptyprocess import PtyProcess
 
-from mlp import kernelactivity
-from waiting import wait_for
+from mlp.notebook_server import kernel_activity
+from support.waiting import wait_for
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -41,11 +41,11 @@ def test_a_kernel_that_works_without_a_word_keeps_its_server_and_an_idle_one_doe
         kernel_manager=SimpleNamespace(list_kernels=lambda: kernels),
         web_app=SimpleNamespace(settings=settings),
     )
-    kernelactivity.look(server)
+    kernel_activity.look(server)
     assert ServerWebApplication.last_activity(server.web_app) == LONG_AGO
     kernels[0]["execution_state"] = "busy"
     before = datetime.now(UTC)
-    kernelactivity.look(server)
+    kernel_activity.look(server)
     assert ServerWebApplication.last_activity(server.web_app) >= before
 
 
@@ -66,8 +66,8 @@ def looked_at(*terminals: PtyProcess) -> bool:
         )
     }
     kernels = SimpleNamespace(list_kernels=list)
-    kernelactivity.look(SimpleNamespace(kernel_manager=kernels, web_app=SimpleNamespace(settings=settings)))
-    return kernelactivity.SETTING in settings
+    kernel_activity.look(SimpleNamespace(kernel_manager=kernels, web_app=SimpleNamespace(settings=settings)))
+    return kernel_activity.SETTING in settings
 
 
 def foreground(shell: PtyProcess) -> str:

@@ -20,8 +20,8 @@ from mlp.serving.loaders import LoadedModel
 from mlp.serving.server import ModelServer
 from mlp_hub.service.apps.connecting import connect
 from mlp_hub.service.apps.probing import ReplicaProbe, answers_now
-from ports import free_port
-from waiting import until
+from support.ports import free_port
+from support.waiting import until
 
 KEY = "k" * 43
 

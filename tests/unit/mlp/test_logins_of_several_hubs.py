@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mlp import settings
 from mlp.cli import browser
+from mlp.client import settings
+from mlp.client.settings import StoredLogin
 from mlp.errors import Unauthorized, UsageError
-from mlp.settings import StoredLogin
-from mlp.verbs import COMMAND, parse
+from mlp.grammar.verbs import COMMAND, parse
 
 A, B = "http://a:8000/services/mlp/api/v1", "https://b/services/mlp/api/v1"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mlp import settings
 from mlp.cli import main
-from mlp.client import Client
+from mlp.client import settings
+from mlp.client.rest import Client
+from mlp.client.transport import Address
 from mlp.errors import Refused, Unauthorized, Unreachable, UsageError
-from mlp.handle import Job
-from mlp.transport import Address
-from mlp_stand_in import RUNNING, TOKEN, StandIn, client, job_record, line, ranks
+from mlp.handles.job import Job
+from support.clients.mlp_stand_in import RUNNING, TOKEN, StandIn, client, job_record, line, ranks
 
 
 def test_a_unix_socket_is_an_address(tmp_path):
@@ -23,7 +23,7 @@ def test_a_unix_socket_is_an_address(tmp_path):
 
 
 def _frames(asked, name, stop):
-    from mlp import follow
+    from mlp.client import follow
 
     for frame in follow.frames(asked, name, "ann", sleep=lambda _: None):
         yield frame
@@ -150,7 +150,7 @@ def test_a_job_without_output_says_why_there_is_none(world):
 
 
 def test_a_log_that_was_lost_is_not_taken_for_one_of_a_job_that_wrote_nothing(world, monkeypatch):
-    monkeypatch.setattr("mlp.handle.clock_time", str)
+    monkeypatch.setattr("mlp.handles.job.clock_time", str)
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
     world.attempts["digits"] = [
         {"attempt": 1, "stages": [{"stage": "first-line", "time": "2031-03-01T10:00:00Z"}]},

@@ -8,12 +8,14 @@ import sys
 
 import pytest
 
-from mlp import display, follow, logtail, picture, terminal
-from mlp.client import Client
+from mlp.client import follow
+from mlp.client.rest import Client
+from mlp.display import job_monitor, log_tail
 from mlp.errors import Refused, Unreachable
-from mlp.handle import Job
-from mlp.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History
-from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
+from mlp.handles.job import Job
+from mlp.rendering import job_picture, terminal
+from mlp.rendering.history import CURVE_POINTS, LOG_LINES, SAVED_LINES, TRACK_MAX, History
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, StandIn, job_record, line, point
 
 
 @pytest.fixture
@@ -93,7 +95,7 @@ def test_text_elsewhere_than_on_a_terminal_is_a_few_lines_with_the_end_summed_up
     world.jobs["digits"] |= RUNNING
     world.jobs["digits"]["_born"] = 0.0
     out = io.StringIO()
-    job = display.watch_text(Job(Client(world.url, TOKEN, "ann"), job_record()), out)
+    job = job_monitor.watch_text(Job(Client(world.url, TOKEN, "ann"), job_record()), out)
     text = out.getvalue()
     assert job.phase == "finished"
     assert "\r" not in text
@@ -127,7 +129,7 @@ def test_a_progress_bar_is_one_line_of_the_picture_however_its_parts_come():
 def test_a_followed_progress_bar_is_written_over_on_a_terminal_and_once_elsewhere(live, written):
     out = io.StringIO()
     out.isatty = lambda: live
-    seen, writer = History(), logtail._Writer(out, many=False)
+    seen, writer = History(), log_tail._Writer(out, many=False)
     for text, partial in BAR:
         for fresh in seen.add_lines(0, [line(text) | {"partial": partial}], replay=False):
             writer.write(fresh)
@@ -139,7 +141,7 @@ def test_a_followed_progress_bar_is_written_over_on_a_terminal_and_once_elsewher
 
 def test_text_on_a_terminal_is_one_line_written_over(world):
     out = io.StringIO()
-    display.watch_text(Job(Client(world.url, TOKEN, "ann"), job_record()), out, live=True)
+    job_monitor.watch_text(Job(Client(world.url, TOKEN, "ann"), job_record()), out, live=True)
     assert out.getvalue().startswith("\rdigits  finished  [####")
 
 
@@ -227,7 +229,7 @@ def test_a_followed_log_tells_why_the_job_waits_and_how_it_ended_beside_the_log(
         world.jobs["digits"].update(FAILED, version=2)
 
     line_of_the_job = line("its only line", 1)
-    logtail.follow_lines(found, out, tell=tell)
+    log_tail.follow_lines(found, out, tell=tell)
     assert "place 3 in the queue; waits for 2 cpu of the quota of red" in told[0]
     assert "digits failed at" in told[-1]
     assert "rank 1" in told[-1]
@@ -249,7 +251,7 @@ def test_rows_of_a_growing_line_are_overwritten_on_a_terminal_and_printed_once_e
     ):
         out = io.StringIO()
         out.isatty = lambda live=live: live
-        seen, writer = History(), logtail._Writer(out, many=True)
+        seen, writer = History(), log_tail._Writer(out, many=True)
         for number, (text, partial) in enumerate(pieces):
             for fresh in seen.add_lines(0, [{**line(text, number), "partial": partial}], replay=False):
                 writer.write(fresh)
@@ -278,6 +280,6 @@ def test_a_gap_in_a_log_is_shown_at_its_position_and_below_the_picture():
     assert [x["text"][:5] for x in seen.log] == ["first", "[mlp]", "last"]
     snapshot = seen.snapshot()
     assert snapshot["missing"] == [{"rank": 0, "bytes": 31 << 20, "lines": 136_018}]
-    for drawn in (picture.text(snapshot), picture.html(snapshot)):
+    for drawn in (job_picture.text(snapshot), job_picture.html(snapshot)):
         assert "136,018 lines (31 MiB)" in drawn.replace("136018", "136,018")
         assert "a log keeps its first 4 MiB and its last 12 MiB" in drawn

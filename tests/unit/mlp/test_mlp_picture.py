@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mlp import picture, reasons, stages, svg, tables, terminal
-from mlp_stand_in import FAILED, RUNNING, job_record, ranks
+from mlp.rendering import job_picture, reasons, stages, svg, tables, terminal
+from support.clients.mlp_stand_in import FAILED, RUNNING, job_record, ranks
 
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;"
 VOID = {"img", "br"}
@@ -76,29 +76,29 @@ def snapshot(word="digits", **changes):
 
 
 def test_the_picture_tells_state_curves_ranks_and_log():
-    reader = read(picture.html(snapshot()))
+    reader = read(job_picture.html(snapshot()))
     assert "digits running" in reader.text
     assert "40 %" in reader.text
     assert "0: hello digits" in reader.text
     assert reader.text.count("worker") >= 2
     assert len(reader.images) == 1
-    assert "  loss digits  █▁  from 3 to 1.5\n" in picture.text(snapshot())
+    assert "  loss digits  █▁  from 3 to 1.5\n" in job_picture.text(snapshot())
     one = {**snapshot(), "curves": {"loss": {"x": [1], "y": [3.0]}, "accuracy": {"x": [], "y": []}}}
-    assert "  loss      3\n" in picture.text(one)
+    assert "  loss      3\n" in job_picture.text(one)
 
 
 def test_a_log_that_is_cut_says_so_and_how_to_see_all_of_it():
     log = [{"rank": 0, "time": f"t{n:02d}", "stream": "stdout", "text": f"epoch {n}"} for n in range(40)]
     cut = {**snapshot(), "log": log}
-    html, text = read(picture.html(cut)).text, picture.text(cut)
+    html, text = read(job_picture.html(cut)).text, job_picture.text(cut)
     assert "The last 15 lines of the log; all of it: mlp logs digits" in html
     assert "epoch 25" in html
     assert "epoch 24" not in html
     assert "The last 5 lines of the log; all of it: mlp logs digits\n  0: epoch 35\n" in text
     whole = {**snapshot(), "log": log[:5]}
-    assert "all of it" not in picture.html(whole) + picture.text(whole)
+    assert "all of it" not in job_picture.html(whole) + job_picture.text(whole)
     long = {**snapshot(), "log": [{**log[0], "text": "x" * 9000}]}
-    assert "The end of the log; all of it: mlp logs digits" in read(picture.html(long)).text
+    assert "The end of the log; all of it: mlp logs digits" in read(job_picture.html(long)).text
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_the_logs_last_lines_are_those_written_last_whichever_rank_wrote_them():
         {"rank": 1, "time": "2026-01-01T00:00:01Z", "stream": "stderr", "text": "a greeting"},
     ]
     shown_by = {**snapshot(), "log": log}
-    for shown in (read(picture.html(shown_by)).text, picture.text(shown_by)):
+    for shown in (read(job_picture.html(shown_by)).text, job_picture.text(shown_by)):
         assert shown.index("a greeting") < shown.index("the result")
 
 
 def test_a_failure_is_told_with_rank_exit_code_and_tail():
     job = snapshot(**FAILED)
-    for shown in (read(picture.html(job)).text, picture.text(job)):
+    for shown in (read(job_picture.html(job)).text, job_picture.text(job)):
         assert "The program ended with an error (rank 1, exit code 3)" in shown
         assert "ValueError: no such digit" in shown
 
@@ -137,19 +137,21 @@ def test_a_waiting_job_says_why():
     reasons = [{"message": "red may use 2 cpu; 2 are in use"}, {"message": "no node has 8 cpu"}]
     job = {"name": "digits", "phase": "queued", "message": "red may use 2 cpu; 2 are in use", "workers": 1}
     shown = {"job": job, "why": {"reasons": reasons}}
-    for text in (read(picture.html(shown)).text, picture.text(shown)):
+    for text in (read(job_picture.html(shown)).text, job_picture.text(shown)):
         assert text.count("red may use 2 cpu; 2 are in use") == 1
         assert "no node has 8 cpu" in text
 
 
 def test_a_job_of_which_only_the_name_is_known_is_not_given_a_shape():
-    assert picture.text({"job": {"name": "digits", "user": "ann"}}) == "digits  unknown"
+    assert job_picture.text({"job": {"name": "digits", "user": "ann"}}) == "digits  unknown"
 
 
 @pytest.mark.parametrize("field", ["name", "phase", "message", "tenant", "runtime"])
 def test_script_in_a_field_of_the_job_stays_text(field):
     reader = read(
-        picture.html(snapshot(**{field: EVIL, "phase": "queued"} if field == "message" else {field: EVIL}))
+        job_picture.html(
+            snapshot(**{field: EVIL, "phase": "queued"} if field == "message" else {field: EVIL})
+        )
     )
     assert "script" not in reader.tags
 
@@ -161,12 +163,12 @@ def test_script_in_log_metric_rank_and_failure_stays_text():
         **{**FAILED, "failure": failure},
         ranks=[{"rank": EVIL, "role": EVIL, "node": EVIL, "state": EVIL}],
     )
-    reader = read(picture.html(evil))
+    reader = read(job_picture.html(evil))
     assert EVIL in reader.text
 
 
 def test_job_output_cannot_control_the_terminal():
-    shown = picture.text(snapshot("\x1b[2J\x1b]0;x\x07\x9b31m"))
+    shown = job_picture.text(snapshot("\x1b[2J\x1b]0;x\x07\x9b31m"))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", shown)
     assert "\x1b" not in repr(tables.jobs([job_record("\x1b[31m")]))
 
@@ -180,8 +182,8 @@ def test_tables_escape_too():
     "broken", [{}, {"job": None}, {"job": {}, "curves": [], "log": "x"}, {"curves": {"a": 3}, "log": [1]}]
 )
 def test_a_snapshot_that_is_not_one_does_no_harm(broken):
-    read(picture.html(broken))
-    picture.text(broken)
+    read(job_picture.html(broken))
+    job_picture.text(broken)
 
 
 @settings(max_examples=60, deadline=None)
@@ -289,8 +291,8 @@ def test_text_overwritten_by_a_progress_bar_disappears_as_on_a_terminal(written,
     assert terminal.plain(written) == shown
     job = {"job": {"name": "a"}, "log": [{"rank": 3, "text": written.partition("\n")[0]}]}
     line = f"3: {shown.partition(chr(10))[0]}"
-    assert line in picture.text(job)
-    assert line in picture.html(job)
+    assert line in job_picture.text(job)
+    assert line in job_picture.html(job)
 
 
 def test_runtimes_are_listed_with_whose_they_are_and_what_they_start():
@@ -330,13 +332,13 @@ def test_the_picture_tells_where_the_time_went():
     )
     said = "2.5 s until its first line: in the queue 2 s, starting its program 0.4 s, until its first line 0.05 s"
     told = {**snapshot(), "attempts": [whole]}
-    assert f"  {said}.\n" in picture.text(told)
-    assert f"{said}." in read(picture.html(told)).text
+    assert f"  {said}.\n" in job_picture.text(told)
+    assert f"{said}." in read(job_picture.html(told)).text
     several = [
         {**whole, "ended": "requeued"},
         way(2, ("queued", 0, None), ("admitted", 1, 61.0), ("started", 2, 1.0)),
     ]
-    text = picture.text({**snapshot(), "attempts": several})
+    text = job_picture.text({**snapshot(), "attempts": several})
     assert f"Attempt 1: {said}." in text
     assert "Attempt 2: 1 min 2 s until it ran: in the queue 1 min 1 s, starting its program 1 s." in text
 
@@ -352,7 +354,7 @@ def test_a_stage_in_progress_grows_and_one_of_an_ended_attempt_does_not():
 
 def test_a_picture_of_anybodys_does_not_break_it():
     assert stages.lines([{}, {"stages": 3}, {"stages": [3, {"stage": "x"}]}, way(1)]) == []
-    assert picture.text({**snapshot(), "attempts": "x"}) == picture.text(snapshot())
+    assert job_picture.text({**snapshot(), "attempts": "x"}) == job_picture.text(snapshot())
 
 
 def test_a_holder_of_storage_alone_appears_only_in_the_line_of_the_storage():

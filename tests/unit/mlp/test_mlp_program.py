@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mlp import program
 from mlp.errors import ProgramError, UsageError
+from mlp.submitting import program
 
 NOTEBOOK = {"JUPYTERHUB_USER": "ann"}
-NAMES = json.loads((Path(__file__).parents[3] / "widgets/test/jobnames.json").read_text())
+NAMES = json.loads((Path(__file__).parents[3] / "widgets/test/jobs/jobnames.json").read_text())
 
 
 def build(given=None, **more):

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp import delivery, measured, reporting
-from mlp.progressing import progress
-from mlp_stand_in import API, TOKEN, StandIn
+from mlp.reporting import delivery, measured
+from mlp.reporting import points as reporting
+from mlp.reporting.progress import progress
+from support.clients.mlp_stand_in import API, TOKEN, StandIn
 
 
 @pytest.fixture
@@ -402,6 +403,6 @@ def test_only_one_rank_reports_the_progress_of_a_loop(job, monkeypatch):
 def test_reporting_loads_nothing_that_is_not_needed():
     import subprocess
 
-    code = "import sys, mlp; mlp.report; print([m for m in ('IPython', 'numpy', 'pandas', 'mlp.magics') if m in sys.modules])"
+    code = "import sys, mlp; mlp.report; print([m for m in ('IPython', 'numpy', 'pandas', 'mlp.kernel.magics') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -12,11 +12,11 @@ import pytest
 
 import mlp
 from mlp.cli import main
-from mlp.completion import SCRIPTS, complete
+from mlp.commands.completion import SCRIPTS, complete
 from mlp.errors import UsageError
-from mlp.options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
-from mlp.verboptions import STATES
-from mlp.verbs import ACTS, COMMAND, MAGIC, TAKES, VERBS, find, options_of, overview, parse, usage
+from mlp.grammar.job_options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
+from mlp.grammar.query_options import STATES
+from mlp.grammar.verbs import ACTS, COMMAND, MAGIC, TAKES, VERBS, find, options_of, overview, parse, usage
 from mlp_api.jobs import JobCreate, JobShape
 from mlp_hub.domain.dimensions import COUNTED as DIMENSIONS_COUNTED
 from mlp_hub.domain.jobs.job import Phase, State

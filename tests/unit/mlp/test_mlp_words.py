@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp import picture, reasons, tables, words
-from mlp.format import amount, clock_time, memory, starts
-from mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
+from mlp.rendering import job_picture, reasons, tables, words
+from mlp.rendering.format import amount, clock_time, memory, starts
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
 
-TABLE = json.loads((Path(__file__).parents[3] / "widgets/test/amounts.json").read_text())
-USED = json.loads((Path(__file__).parents[3] / "widgets/test/used.json").read_text())
+TABLE = json.loads((Path(__file__).parents[3] / "widgets/test/format/amounts.json").read_text())
+USED = json.loads((Path(__file__).parents[3] / "widgets/test/jobs/used.json").read_text())
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 QUEUED = {
     "job": "l2",
@@ -51,9 +51,9 @@ def test_picture_and_command_of_an_ended_job_say_what_was_asked_for_and_used():
     job["ranks"] = [
         {"rank": 0, "role": "worker", "node": "n1", "state": "finished", **USED[0]["job"]["ranks"][0]}
     ]
-    for shown in (picture.html({"job": job}), picture.text({"job": job})):
+    for shown in (job_picture.html({"job": job}), job_picture.text({"job": job})):
         assert USED[0]["sentence"] in shown
-    assert USED[0]["cpu"] in picture.html({"job": job})
+    assert USED[0]["cpu"] in job_picture.html({"job": job})
 
 
 def test_a_missing_amount_means_no_limit():
@@ -82,10 +82,10 @@ def test_the_reason_of_a_suspended_job_shows_how_to_resume_it():
 
 def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
     waiting = job_record("l2", phase="queued", state="creating", message="")
-    for text in (repr(reasons.why(QUEUED)), picture.text({"job": waiting, "why": QUEUED})):
+    for text in (repr(reasons.why(QUEUED)), job_picture.text({"job": waiting, "why": QUEUED})):
         assert UNKNOWN in text
         assert "Could start now with --cpu 0.4: mlp cancel l2, then mlp resubmit l2 --cpu 0.4" in text
-    assert UNKNOWN in picture.html({"job": waiting, "why": QUEUED})
+    assert UNKNOWN in job_picture.html({"job": waiting, "why": QUEUED})
     assert words.unknown_start({**QUEUED, "expected_start": "2026-11-21T12:00:00Z"}) == ""
     whole = words.unknown_start(
         {**QUEUED, "expected_because": "Its tenant is gone. Submit it to another one."}
@@ -175,7 +175,7 @@ def test_a_traceback_is_shown_once():
         {"rank": 1, "time": "t", "stream": "stderr", "text": "ValueError: no such digit"},
         {"rank": 0, "time": "t", "stream": "stderr", "text": "other"},
     ]
-    html = picture.html({"job": job_record(**FAILED), "log": log})
+    html = job_picture.html({"job": job_record(**FAILED), "log": log})
     assert html.count("ValueError: no such digit") == 1
     assert "0: hello" in html
     assert "0: other" in html
@@ -183,7 +183,7 @@ def test_a_traceback_is_shown_once():
 
 def test_an_unknown_value_of_a_rank_is_a_dash():
     known = [{**r, "cpu": None, "ram": None} for r in ranks("running")]
-    assert picture.html({"job": job_record(**{**RUNNING, "ranks": known})}).count(">–<") == 2 * len(known)
+    assert job_picture.html({"job": job_record(**{**RUNNING, "ranks": known})}).count(">–<") == 2 * len(known)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
         "Waits for quota: red may use 1 cpu",
     ]
     assert lines[-1] == "With 900 jobs waiting no smaller request was tried."
-    drawn = picture.text({"job": job_record(phase="queued"), "why": told})
+    drawn = job_picture.text({"job": job_record(phase="queued"), "why": told})
     assert "stopped to make room for a job of team blue" in drawn
     assert words.stopped({}) == words.stopped({"stopped": None}) == []
 

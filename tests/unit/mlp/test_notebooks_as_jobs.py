@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from mlp import notebook_run, notebooks, program
+from mlp import notebook_run
 from mlp.errors import UsageError
-from mlp.notebook_outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
-from notebook_files import document, everything, notebook, old, written
+from mlp.notebooks import notebook_files
+from mlp.notebooks.outputs import MOST_OF_CELL, MOST_OF_ERROR, MOST_OUTPUTS, CopiedOutputs
+from mlp.submitting import program
+from support.files.notebook_files import document, everything, notebook, old, written
 
 
 def build(
@@ -53,9 +55,9 @@ def test_from_another_machine_it_travels_without_its_outputs(
 def test_a_file_that_nbformat_wrote_is_read_whatever_its_minor_version(minor: int) -> None:
     text = written(everything("a = 1\nb = 2\n", ("c = 0\n", "parameters"), minor=minor))
     assert isinstance(json.loads(text)["cells"][1]["source"], list)
-    found = notebooks.read("work.ipynb", text.encode("utf-8-sig"))
+    found = notebook_files.read("work.ipynb", text.encode("utf-8-sig"))
     assert [cell["source"] for cell in found["cells"]][1:3] == ["a = 1\nb = 2\n", "c = 0\n"]
-    assert notebooks.inject(found, {"c": 1}) == []
+    assert notebook_files.inject(found, {"c": 1}) == []
 
 
 @pytest.mark.parametrize(
@@ -109,14 +111,14 @@ def test_a_notebook_takes_parameters_for_arguments(tmp_path: Path) -> None:
 
 
 def sources(of: dict[str, Any]) -> list[str]:
-    return [notebooks.source(cell) for cell in of["cells"]]
+    return [notebook_files.source(cell) for cell in of["cells"]]
 
 
 def test_parameters_follow_the_cell_that_is_tagged_for_them_and_replace_earlier_ones() -> None:
     given = document(
         "import os", ("lr = 1\nname = 'a'", "parameters"), ("lr = 9", "injected-parameters"), "print(lr)"
     )
-    assert notebooks.inject(given, {"lr": 0.5, "name": "b'\n", "deep": True}) == [
+    assert notebook_files.inject(given, {"lr": 0.5, "name": "b'\n", "deep": True}) == [
         "parameter deep is not among those of the cell tagged parameters"
     ]
     assert sources(given) == [
@@ -130,20 +132,20 @@ def test_parameters_follow_the_cell_that_is_tagged_for_them_and_replace_earlier_
 
 def test_without_such_a_cell_they_come_first_and_without_parameters_nothing_changes() -> None:
     given = document("print(lr)")
-    assert notebooks.inject(given, {"lr": 1, "a.b": 2, "class": 3}) == []
+    assert notebook_files.inject(given, {"lr": 1, "a.b": 2, "class": 3}) == []
     assert sources(given)[0].splitlines() == [
         "# Parameters",
         "lr = 1",
         "# a.b is in mlp.params['a.b']",
         "# class is in mlp.params['class']",
     ]
-    assert notebooks.inject(untouched := document("1"), {}) == []
+    assert notebook_files.inject(untouched := document("1"), {}) == []
     assert untouched == document("1")
 
 
 def test_a_parameter_that_a_later_cell_overwrites_is_said_to_have_no_effect() -> None:
     given = document("import os", "lr = 0.01\nlr = lr / 2", "width = 3", "lr = 1", "print(lr, depth)")
-    assert notebooks.inject(given, {"width": 5, "lr": 0.5, "depth": 2}) == [
+    assert notebook_files.inject(given, {"width": 5, "lr": 0.5, "depth": 2}) == [
         "parameter width may have no effect: cell 4 assigns width; give that cell the tag parameters",
         "parameter lr may have no effect: cell 3 assigns lr; give that cell the tag parameters",
     ]
@@ -151,7 +153,7 @@ def test_a_parameter_that_a_later_cell_overwrites_is_said_to_have_no_effect() ->
 
 def test_other_languages_are_told_where_parameters_are() -> None:
     given = document("x <- 1", kernel="ir", language="R")
-    (said,) = notebooks.inject(given, {"lr": 1})
+    (said,) = notebook_files.inject(given, {"lr": 1})
     assert "MLP_PARAMS" in said
     assert sources(given) == ["x <- 1"]
 

@@ -9,8 +9,8 @@ import pickle
 import pytest
 
 from mlp.errors import UsageError
-from mlp.options import BY_NAME
-from mlp.parameters import Params
+from mlp.grammar.job_options import BY_NAME
+from mlp.inputs.parameters import Params
 
 PARAMS = BY_NAME["params"]
 

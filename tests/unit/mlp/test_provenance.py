@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp import provenance
+from mlp.submitting import provenance
 
 
 def git(directory: Path, *words: str) -> None:

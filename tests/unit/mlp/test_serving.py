@@ -148,12 +148,12 @@ def test_a_model_that_fails_and_what_is_not_there_say_so(served: str) -> None:
 
 def test_a_shutdown_waits_for_the_answer_in_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLP_APP_PORT", "0")
-    begun, goes_on = threading.Event(), threading.Event()
+    begun, check_cancelled = threading.Event(), threading.Event()
 
     class Slow(Echo):
         def predict(self, inputs: dict[str, Any]) -> dict[str, Any]:
             begun.set()
-            assert goes_on.wait(60)
+            assert check_cancelled.wait(60)
             return inputs
 
     said: list[tuple[int, Any]] = []
@@ -170,7 +170,7 @@ def test_a_shutdown_waits_for_the_answer_in_progress(monkeypatch: pytest.MonkeyP
         closes.start()
         closes.join(0.2)
         assert closes.is_alive(), "it went while somebody waited for an answer"
-        goes_on.set()
+        check_cancelled.set()
         closes.join(60)
         asks.join(60)
     ((status, answer),) = said

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from mlp import labsettings
+from mlp.notebook_server import lab_settings
 
 MOVED = (
-    "jupyterlab_server reads a user's settings elsewhere now: extensions/mlp/labsettings.py must take the "
+    "jupyterlab_server reads a user's settings elsewhere now: extensions/mlp/notebook_server/lab_settings.py must take the "
     "place of what does that today, or Lab's page stays empty where a setting cannot be read"
 )
 NAME = "@jupyterlab/apputils-extension:themes"
@@ -30,7 +30,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Any:
         served: Any = importlib.import_module("jupyterlab_server.settings_utils")
     assert hasattr(served, "_get_user_settings"), MOVED
     monkeypatch.setattr(served, "_get_user_settings", served._get_user_settings)
-    labsettings.tolerate(logging.getLogger("lab"))
+    lab_settings.tolerate(logging.getLogger("lab"))
     return served
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mlp import actions, apps
-from mlp.client import Client
+from mlp.client.rest import Client
+from mlp.commands import actions, apps
+from mlp.commands.outcomes import Outcomes
 from mlp.errors import Refused, UsageError
-from mlp.outcomes import Outcomes
-from mlp.verbs import COMMAND, parse
+from mlp.grammar.verbs import COMMAND, parse
 
 HELD = "app line serves it"
 

@@ -9,16 +9,18 @@ import msgspec
 import pytest
 
 import mlp
-from mlp import actions, sweeping, sweeppicture, tables, words
-from mlp.client import Client
-from mlp.compared import RunPicture, RunsTable
+from mlp.client.rest import Client
+from mlp.commands import actions
 from mlp.errors import Refused, UsageError
-from mlp.options import BY_NAME
-from mlp.sweepoptions import OWN, SWEEP
-from mlp.verbs import COMMAND, MAGIC, find, options_of, parse
+from mlp.grammar.job_options import BY_NAME
+from mlp.grammar.sweep_options import OWN, SWEEP
+from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of, parse
+from mlp.handles import sweeping
+from mlp.handles.compared_runs import RunPicture, RunsTable
+from mlp.rendering import sweep_picture, tables, words
 from mlp_api.sweeps import SweepCreate, SweepExtend
-from mlp_stand_in import NOW, job_record
-from sweep_shapes import curves, sweep, trial
+from support.clients.mlp_stand_in import NOW, job_record
+from support.clients.sweep_shapes import curves, sweep, trial
 
 
 class Answering(Client):
@@ -148,7 +150,7 @@ def test_where_no_job_is_called_so_a_sweep_is_meant() -> None:
 
 
 def test_a_sweep_reads_in_a_terminal() -> None:
-    text = sweeppicture.text({"sweep": sweep(budget_core_hours=1.0)})
+    text = sweep_picture.text({"sweep": sweep(budget_core_hours=1.0)})
     assert text.splitlines() == [
         "search  running  [############------------] 3/6",
         "3 of 6 trials have ended, 1 running, 1 waiting, 1 was stopped early",
@@ -169,12 +171,12 @@ def test_its_picture_has_all_curves_and_is_text_whatever_a_program_says() -> Non
         message=evil,
         trials=[trial(0, params={"act": evil}), trial(1, "stopped", 0.1, params={"act": "b"})],
     )
-    html = sweeppicture.html(
+    html = sweep_picture.html(
         {"sweep": {**found, "grid": {"act": [evil, "b"]}, "search": {}}, "curves": curves()[:2]}
     )
     assert "<script" not in html
     assert html.count("<img") == 2
-    drawn = sweeppicture.drawn_curves(sweep(), {c["trial"]: c["points"] for c in curves()})
+    drawn = sweep_picture.drawn_curves(sweep(), {c["trial"]: c["points"] for c in curves()})
     assert drawn is not None
     assert drawn[1].count('<path d="M') - drawn[1].count("H612") == 4
     assert 'stroke-opacity="0.18"' in drawn[1]
@@ -183,7 +185,7 @@ def test_its_picture_has_all_curves_and_is_text_whatever_a_program_says() -> Non
 @pytest.mark.parametrize("values", [[], [None], [float("inf")], [1e308, -1e308], [0.5]])
 def test_any_values_can_be_drawn(values: list[Any]) -> None:
     trials = [trial(n, value=v) for n, v in enumerate(values)]
-    assert "mlp-picture" in sweeppicture.html(
+    assert "mlp-picture" in sweep_picture.html(
         {
             "sweep": sweep(trials=trials, best=None),
             "curves": [{"trial": 0, "points": [[1, v] for v in values]}],
@@ -219,7 +221,7 @@ def test_python_refuses_an_option_that_is_not_there() -> None:
 
 
 def test_where_it_is_started_from_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mlp.provenance.told", lambda: {"commit": "a" * 40, "dirty": False})
+    monkeypatch.setattr("mlp.submitting.provenance.told", lambda: {"commit": "a" * 40, "dirty": False})
     client = Answering()
     sweeping.send(client, {"name": "search", "code": "1"}, named=True)
     ((_, sent),) = client.asked
@@ -259,7 +261,7 @@ def test_a_trial_that_was_stopped_early_is_not_said_to_be_cancelled_anywhere() -
         repr(tables.jobs([stopped])),
         words.state(stopped),
         words.ended(stopped),
-        sweeppicture.trial_state(trial(1, state="stopped", phase="cancelled")),
+        sweep_picture.trial_state(trial(1, state="stopped", phase="cancelled")),
     ]
     for text in shown:
         assert "stopped early" in text

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from event_files import event, record, scalar, simple
 from mlp import tensorboard
+from support.files.event_files import event, record, scalar, simple
 
 
 class Told:

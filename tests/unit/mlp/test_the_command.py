@@ -8,13 +8,13 @@ import threading
 
 import pytest
 
-from mlp import settings
 from mlp.cli import main
-from mlp.client import Client
-from mlp.completion import Remembering, complete
-from mlp.verbs import MAGIC
-from mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, job_record, point
-from waiting import wait_for
+from mlp.client import settings
+from mlp.client.rest import Client
+from mlp.commands.completion import Remembering, complete
+from mlp.grammar.verbs import MAGIC
+from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, TOKEN, job_record, point
+from support.waiting import wait_for
 
 
 def test_the_exit_status_of_the_command_shows_the_outcome(world, tmp_path, monkeypatch, capsys):

@@ -12,12 +12,12 @@ import pytest
 
 import mlp
 from mlp import aio
-from mlp.client import Client
+from mlp.client.rest import Client
 from mlp.errors import JobTimeout, Refused
-from mlp.handle import Job
-from mlp.sweeping import Sweep
-from mlp_stand_in import FINISHED, StandIn, job_record
-from sweep_shapes import sweep as sweep_of
+from mlp.handles.job import Job
+from mlp.handles.sweeping import Sweep
+from support.clients.mlp_stand_in import FINISHED, StandIn, job_record
+from support.clients.sweep_shapes import sweep as sweep_of
 
 BY_ITS_OWN = {"wait", "result", "check", "late", "watch"}
 """Methods of a job that are written for asyncio, or are of no use there: a notebook shows a job, a program does not."""
@@ -28,7 +28,7 @@ def world(monkeypatch, tmp_path):
     with StandIn() as stand_in:
         for name in ("JUPYTERHUB_USER", "JUPYTERHUB_API_TOKEN", "MLP_JOB", "MLP_USER", "MLP_JOB_TOKEN"):
             monkeypatch.delenv(name, raising=False)
-        monkeypatch.setattr("mlp.provenance.told", dict)  # where tests run is nobody's matter
+        monkeypatch.setattr("mlp.submitting.provenance.told", dict)  # where tests run is nobody's matter
         monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
         for name, value in stand_in.env().items():
             monkeypatch.setenv(name, value)
@@ -120,12 +120,12 @@ async def later() -> None:
     mlp.job(3)
 """
 REVEALED = [
-    "mlp.handle.Job",
-    "mlp.handle.Job",
+    "mlp.handles.job.Job",
+    "mlp.handles.job.Job",
     "list[dict[str, Any]]",
     "mlp.aio.AsyncJob",
     "mlp.aio.AsyncJob",
-    "mlp.handle.Log",
+    "mlp.handles.job.Log",
     "list[dict[str, Any]]",
 ]
 

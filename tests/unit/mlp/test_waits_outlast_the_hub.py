@@ -8,11 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp import aio, follow, handle, sweeping
-from mlp.client import Client
+from mlp import aio
+from mlp.client import follow
+from mlp.client.rest import Client
 from mlp.errors import JobTimeout, NoHub, Refused, Unauthorized
-from mlp.handle import Job
-from mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record
+from mlp.handles import job as handle
+from mlp.handles import sweeping
+from mlp.handles.job import Job
+from support.clients.mlp_stand_in import FINISHED, RUNNING, TOKEN, StandIn, job_record
 
 
 @pytest.fixture

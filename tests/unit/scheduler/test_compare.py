@@ -23,7 +23,7 @@ def lives(ran: dict[str, float], *lines: Json) -> dict[str, Life]:
     )
     found = Lives(scenario, ran)
     for line in lines:
-        found.take(line)
+        found.add_line(line)
     return found.of
 
 
@@ -102,7 +102,7 @@ def test_a_run_says_why_each_job_waited() -> None:
     found = Lives(simulation.scenario)
     for each in simulation.lines():
         if "summary" not in each:
-            found.take(each)
+            found.add_line(each)
     assert [life.waits for life in found.of.values()] == [
         None,
         "Needs 2 cpu, 0 free. Starts when jobs of red end.",

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from core_strategies import NAMES, limits
 from mlp_hub.domain.resources import MILLI, Quota
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import Admit, PendingWorkload, Preempt, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, POLICIES, job_key
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.reading import read_value
-from scheduler_builders import job, node
+from support.scheduler.core_strategies import NAMES, limits
+from support.scheduler.scheduler_builders import job, node
 
 # --- a tenant inside its nominal quota gets it back
 

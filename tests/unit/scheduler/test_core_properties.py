@@ -10,8 +10,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from core_ledger import Ledger
-from core_strategies import NAMES, a_job, amounts, clusters, limits, policies, reserved, shapes, tenants
 from mlp_hub.domain.resources import MILLI, Quota, Resources
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import (
@@ -29,7 +27,19 @@ from mlp_hub.scheduler.model.types import (
 )
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, goes_by_members, is_one_queue, job_key
 from mlp_hub.scheduler.workloads.pending import Awaits
-from scheduler_builders import node
+from support.scheduler.core_ledger import Ledger
+from support.scheduler.core_strategies import (
+    NAMES,
+    a_job,
+    amounts,
+    clusters,
+    limits,
+    policies,
+    reserved,
+    shapes,
+    tenants,
+)
+from support.scheduler.scheduler_builders import node
 
 MOST_ROUNDS = 8
 
@@ -108,7 +118,7 @@ class CoreMachine(RuleBasedStateMachine):
             )
         }
         after = replace(before, waiting=tuple(j for j in before.waiting if j.uid != gone.uid))
-        plans = [Core.of(s, self.now).plan(self.now) for s in (before, after)]
+        plans = [Core.from_snapshot(s, self.now).plan(self.now) for s in (before, after)]
         begun = [[d.uid for d in plan if isinstance(d, Admit) and d.uid in ahead] for plan in plans]
         assert begun[0] == begun[1]
 
@@ -221,7 +231,7 @@ class CoreMachine(RuleBasedStateMachine):
 
     def plan(self) -> list[Decision]:
         twins = self.core.fork(), self.core.fork()
-        rebuilt = Core.of(self.core.snapshot(self.now), self.now)
+        rebuilt = Core.from_snapshot(self.core.snapshot(self.now), self.now)
         before = self.claims()
         decisions = self.core.plan(self.now)
         assert twins[0].plan(self.now) == decisions

@@ -10,8 +10,8 @@ from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.scheduler.core import Core, plan_cycle
 from mlp_hub.scheduler.model.types import Admit, SchedulingPolicy, Snapshot, Wait
 from mlp_language.message import msg
-from said import about, who
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import about, who
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 
 def admitted(s: Snapshot, now: float = 0.0) -> list[str]:

@@ -14,12 +14,12 @@ from mlp_hub.scheduler.model.types import Admit, AdmittedWorkload, Preempt, Snap
 from mlp_hub.scheduler.nodes.compared import MOST_PLACES, NodeChoice
 from mlp_hub.scheduler.preemption.choice import MOST_CANDIDATES, Candidate, Outcome, Right
 from mlp_hub.scheduler.preemption.eligibility import Spared
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 
 def decided(s: Snapshot, now: float = 0.0) -> dict[str, Grounds]:
     """Return the grounds of one plan, by job, in its order."""
-    core = Core.of(s, now)
+    core = Core.from_snapshot(s, now)
     plan = core.plan(now)
     acts = dict.fromkeys(d.uid for d in plan if not isinstance(d, Wait))
     assert acts.keys() == core.grounds.keys()
@@ -98,7 +98,7 @@ def test_of_many_that_were_passed_the_first_are_named_and_all_are_counted() -> N
 
 
 def test_events_since_the_last_cycle_are_recorded_with_the_decision_that_follows() -> None:
-    core = Core.of(snapshot(job("a", workers=6), running=(runs(job("done"), "n"),)), 0.0)
+    core = Core.from_snapshot(snapshot(job("a", workers=6), running=(runs(job("done"), "n"),)), 0.0)
     core.plan(0.0)
     assert core.grounds == {}
     core.end("done", 1.0)
@@ -116,7 +116,9 @@ def test_events_since_the_last_cycle_are_recorded_with_the_decision_that_follows
 
 
 def test_a_server_that_has_its_room_is_not_told_to_have_ended() -> None:
-    core = Core.of(snapshot(job("a", workers=6), running=(runs(job("s", kind="server"), "n"),)), 0.0)
+    core = Core.from_snapshot(
+        snapshot(job("a", workers=6), running=(runs(job("s", kind="server"), "n"),)), 0.0
+    )
     core.plan(0.0)
     core.end("s", 1.0)
     core.add_node(node("m"))
@@ -152,7 +154,7 @@ def test_jobs_below_the_minimum_runtime_are_recorded_as_too_young_to_stop() -> N
     urgent = job("urgent", priority=200, at=95.0)
     choice = decided(snapshot(urgent, running=running, min_run_s=30.0), now=100.0)["urgent"].choice
     assert choice is not None
-    young = choice.of("young")
+    young = choice.finding_of("young")
     assert young is not None
     assert (young.outcome, choice.min_run_s) == (Outcome.TOO_YOUNG, 30.0)
 
@@ -272,7 +274,7 @@ def test_a_job_that_is_shrunk_for_two_is_told_what_each_of_them_gets() -> None:
 
 
 def test_plans_of_a_forecast_do_not_change_the_grounds_of_the_last_plan() -> None:
-    core = Core.of(snapshot(job("a")), 0.0)
+    core = Core.from_snapshot(snapshot(job("a")), 0.0)
     plan = core.plan(0.0)
     before = core.grounds
     ahead = core.fork()

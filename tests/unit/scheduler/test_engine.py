@@ -12,7 +12,7 @@ from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_hub.simulate.engine import Simulation, typical_of
 from mlp_hub.simulate.reading import read, read_value
-from simulated import ONE, Line, job, run, story, told
+from support.scheduler.simulated import ONE, Line, job, run, story, told
 
 
 def test_a_job_that_fits_starts_at_once_and_ends_when_its_work_is_done() -> None:

@@ -11,7 +11,7 @@ from mlp_hub.scheduler.model.types import Decision
 from mlp_hub.simulate import foresight
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.reading import read_value
-from simulated import ONE, job, run, story
+from support.scheduler.simulated import ONE, job, run, story
 
 
 class Measured(Simulation):

@@ -8,13 +8,13 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.forecast import Forecast, expected_end
 from mlp_hub.scheduler.forecast.why import explain
 from mlp_hub.scheduler.model.types import PendingWorkload
-from said import named
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import named
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 
 def planned(*jobs: PendingWorkload, **policy: object) -> Core:
     """Return a core with one node of 4 cpu that has planned once at 0."""
-    core = Core.of(snapshot(*jobs, **policy), 0.0)
+    core = Core.from_snapshot(snapshot(*jobs, **policy), 0.0)
     core.plan(0.0)
     return core
 
@@ -76,7 +76,7 @@ def test_a_job_that_reclaims_lent_quota_starts_once_the_borrower_has_run_long_en
     lent = runs(job("cheap", workers=4), "n", "n", "n", "n", since=0.0)
     own = job("own", workers=2, tenant="blue", at=5.0)
     s = snapshot(own, nodes=(node(),), tenants=teams, running=(lent,), min_run_s=30.0)
-    core = Core.of(s, 7.0)
+    core = Core.from_snapshot(s, 7.0)
     core.plan(7.0)
     found = Forecast(core, 7.0, ["own"])
     assert (found.starts, found.after) == ({"own": 30.0}, {"own": None})
@@ -88,7 +88,7 @@ def test_requests_only_checked_for_their_place_in_line_count_as_effort_like_trie
     """One user's many different inadmissible requests are walked past where an elastic job may grow, and cost time too."""
     many = tuple(job(f"w{i}", cpu=4, ram=101 + i, at=2.0, user="eve") for i in range(100))
     held = job("held", 1, workers_max=4, at=0.0, tenant="blue", user="bob")
-    core = Core.of(
+    core = Core.from_snapshot(
         snapshot(
             *many,
             nodes=(node("n", 8), node("m", 8)),

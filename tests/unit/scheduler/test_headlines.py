@@ -33,8 +33,8 @@ from mlp_hub.scheduler.nodes.states import GROUP
 from mlp_hub.scheduler.reasons.verdicts import waits_for_its_turn, waits_for_preempted
 from mlp_language.message import Message, msg
 from mlp_language.render import ENGLISH, render
-from said import job_ref
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import job_ref
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 GOLDEN = Path(__file__).parents[1] / "language" / "golden" / "en.txt"
 MOST_WORDS = 12
@@ -98,7 +98,7 @@ def scenes() -> Iterator[Verdict]:
     low = replace(held(4, priority=50), started_at=NOW - 10)
     urgent = snapshot(job("urgent", workers=2), running=(low,), min_run_s=3600)
     yield from verdicts(urgent).values()
-    core = Core.of(urgent, NOW)
+    core = Core.from_snapshot(urgent, NOW)
     core.plan(NOW)
     due = core.verdict("urgent", NOW + 3600)
     assert due is not None
@@ -118,13 +118,13 @@ def scenes() -> Iterator[Verdict]:
     absent = node("a100+1", gpu=1, gpu_kind="a100", up=False, wrong=("Absent",), labels={GROUP: "a100"})
     yield from verdicts(snapshot(job("a", gpu=1), nodes=(node(), absent))).values()
     yield from verdicts(snapshot(job("a", tenant="green"))).values()
-    first = Core.of(snapshot(job("a")), NOW).verdict("a")
+    first = Core.from_snapshot(snapshot(job("a")), NOW).verdict("a")
     assert first is not None
     yield first.verdict
     booked = CapacityWindow("blue", NOW + 1200, NOW + 36_000, Quota(cpu=4000), "demo")
     two = (tenant(cpu=4), tenant("blue", cpu=4))
     yield from verdicts(replace(snapshot(job("a"), tenants=two), bookings=(booked,))).values()
-    fits = Core.of(snapshot(job("a")), NOW)
+    fits = Core.from_snapshot(snapshot(job("a")), NOW)
     fits.state.waiting["a"].cls.reason = Reason.WAITING_FOR_QUOTA
     freed = fits.verdict("a")
     assert freed is not None

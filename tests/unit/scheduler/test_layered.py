@@ -54,18 +54,18 @@ def test_views_of_forks_of_forks_follow_their_own_changes_alone() -> None:
         demand = rng.choice(demands)
         if held and rng.random() < 0.4:
             gone, placement, devices = held.pop(rng.randrange(len(held)))
-            index.give(gone, placement, devices)
+            index.release_ranks(gone, placement, devices)
         else:
             placement = index.place(demand, rng.choice([1, 2, 5]))
             if placement is not None:
-                held.append((demand, placement, index.take(demand, placement)))
+                held.append((demand, placement, index.reserve_ranks(demand, placement)))
         if step % 23 == 0:
             indexes.append((index.fork(), held[:]))
             del indexes[: len(indexes) - 12]
         index, held = indexes[rng.randrange(len(indexes))]
         fresh = NodeIndex(nodes)
         for gone, placement, devices in held:
-            fresh.take(gone, placement, devices)
+            fresh.reserve_ranks(gone, placement, devices)
         asked = rng.choice(demands)
         total = fresh.total_slots(asked)
         assert index.totals(index.catalog.ask(asked)).total == total
@@ -79,13 +79,13 @@ def test_changes_since_a_log_position_are_the_current_states_of_the_nodes() -> N
     logged = index.logged
     assert index.states_since(logged) == set()
     demand = Demand(cpu=1000)
-    index.take(demand, ("n2", "n3"))
-    index.give(demand, ("n2",), ((),))
+    index.reserve_ranks(demand, ("n2", "n3"))
+    index.release_ranks(demand, ("n2",), ((),))
     found = index.states_since(logged)
     assert found is not None
     assert sorted(state.cpu for state in found) == [3003, 4002]
     for _ in range(8):
-        index.take(demand, ("n7",), force=True)
+        index.reserve_ranks(demand, ("n7",), force=True)
     assert index.states_since(logged) is None
     assert index.states_since(-1) is None
 
@@ -93,8 +93,8 @@ def test_changes_since_a_log_position_are_the_current_states_of_the_nodes() -> N
 def test_ranks_that_fit_in_two_indexes_are_counted_node_by_node() -> None:
     index = NodeIndex([Node(f"n{i}", Resources(2000, 0, 100)) for i in range(3)])
     later, demand = index.fork(), Demand(cpu=1000)
-    index.take(demand, ("n0", "n0", "n1"))
-    later.take(demand, ("n1", "n2", "n2"))
+    index.reserve_ranks(demand, ("n0", "n0", "n1"))
+    later.reserve_ranks(demand, ("n1", "n2", "n2"))
     assert index.total_slots(demand) == later.total_slots(demand) == 3
     assert [index.has_common_slots(later, demand, n) for n in (1, 2)] == [True, False]
 

@@ -13,7 +13,7 @@ from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.policy import JobKey
 from mlp_hub.scheduler.workloads.pending import Awaits, Head, JobClass
 from mlp_hub.scheduler.workloads.size_classes import cell_of
-from scheduler_builders import node
+from support.scheduler.scheduler_builders import node
 
 # --- lines
 
@@ -141,7 +141,7 @@ def test_where_the_least_of_a_cell_does_not_fit_nothing_of_it_does(asked: Demand
     for demand in held:
         place = next((name for name in ("n", "m") if index.slots(name, demand)), None)
         if place is not None:
-            index.take(demand, (place,))
+            index.reserve_ranks(demand, (place,))
     least = cell_of(asked, None).demand
     for name in ("n", "m"):
         assert index.slots(name, asked) <= index.slots(name, least)

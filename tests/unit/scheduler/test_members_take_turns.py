@@ -26,7 +26,7 @@ from mlp_hub.scheduler.policy import JobKey
 from mlp_hub.scheduler.workloads.pending import Awaits, Head, JobClass
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.reading import read_value
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TURNS = ("fair", "maxmin")
 
@@ -110,7 +110,7 @@ def test_the_usage_of_members_is_measured_and_passed_on() -> None:
     ((user, value),) = red.member_usage
     # half of the machine for half a half-life: 0.5 * (1 - 2 ** -0.5) * 100 / ln 2
     assert (user, round(value, 3)) == ("ann", 21.128)
-    rebuilt = Core.of(core.snapshot(50.0), 50.0)
+    rebuilt = Core.from_snapshot(core.snapshot(50.0), 50.0)
     for c in (core, rebuilt):
         c.submit(job("ann-1", user="ann", cpu=2, at=50.0))
         c.submit(job("bob-1", user="bob", cpu=2, at=51.0))

@@ -15,7 +15,7 @@ from mlp_hub.scheduler.model.types import Node
 from mlp_hub.scheduler.nodes.gpus import pick_whole
 from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.nodes.states import RULES
-from scheduler_builders import node
+from support.scheduler.scheduler_builders import node
 
 CORE = Demand(cpu=1000)
 GPU = Demand(cpu=1000, whole=1)
@@ -42,7 +42,7 @@ def test_slots_are_bounded_by_the_scarcest_resource() -> None:
 
 def test_parts_of_two_gpus_never_make_up_one() -> None:
     index = NodeIndex([node(cpu=8, gpu=2)])
-    index.take(Demand(part=600), ("n", "n"))
+    index.reserve_ranks(Demand(part=600), ("n", "n"))
     assert index.devices("n") == (400, 400)
     assert index.slots("n", Demand(part=800)) == 0
     assert index.total_slots(Demand(part=400)) == 2
@@ -50,8 +50,8 @@ def test_parts_of_two_gpus_never_make_up_one() -> None:
 
 def test_a_whole_gpu_is_never_one_that_is_shared() -> None:
     index = NodeIndex([node(cpu=8, gpu=2)])
-    assert index.take(HALF, ("n",)) == ((0,),)
-    assert index.take(GPU, ("n",)) == ((1,),)
+    assert index.reserve_ranks(HALF, ("n",)) == ((0,),)
+    assert index.reserve_ranks(GPU, ("n",)) == ((1,),)
     assert index.slots("n", GPU) == 0
     assert index.slots("n", HALF) == 1
 
@@ -81,10 +81,10 @@ def test_a_node_kept_for_a_tenant_hosts_nobody_else_and_other_taints_close_it() 
 
 def test_a_node_that_is_down_hosts_nothing_new_and_keeps_what_it_holds() -> None:
     index = NodeIndex([node("a", cpu=4), node("b", cpu=2)])
-    held = index.take(CORE, ("a",))
+    held = index.reserve_ranks(CORE, ("a",))
     index.set_up("a", up=False)
     assert (index.total_slots(CORE), index.slots("a", CORE), index.total) == (2, 0, Resources(2000, 0, 8192))
-    index.give(CORE, ("a",), held)
+    index.release_ranks(CORE, ("a",), held)
     assert index.free("a") == Resources(4000, 0, 8192)
     index.set_up("a", up=True)
     assert index.total_slots(CORE) == 6
@@ -92,9 +92,9 @@ def test_a_node_that_is_down_hosts_nothing_new_and_keeps_what_it_holds() -> None
 
 def test_giving_back_on_a_node_that_is_gone_does_nothing() -> None:
     index = NodeIndex([node("a", cpu=4), node("b", cpu=2)])
-    held = index.take(CORE, ("a", "b"))
+    held = index.reserve_ranks(CORE, ("a", "b"))
     index.remove("a")
-    index.give(CORE, ("a", "b"), held)
+    index.release_ranks(CORE, ("a", "b"), held)
     assert index.names == ("b",)
     assert index.free("b") == Resources(2000, 0, 8192)
     assert index.total_slots(CORE) == 2
@@ -103,13 +103,13 @@ def test_giving_back_on_a_node_that_is_gone_does_nothing() -> None:
 def test_the_version_grows_when_something_comes_free_or_a_node_goes_and_not_when_it_is_taken() -> None:
     index = NodeIndex([node("a", cpu=4)])
     versions = [index.version]
-    held = index.take(CORE, ("a",))
+    held = index.reserve_ranks(CORE, ("a",))
     versions.append(index.version)
     index.set_up("a", up=False)
     versions.append(index.version)
     index.set_up("a", up=True)
     versions.append(index.version)
-    index.give(CORE, ("a",), held)
+    index.release_ranks(CORE, ("a",), held)
     versions.append(index.version)
     assert [b - a for a, b in pairwise(versions)] == [0, 1, 1, 1]
 
@@ -123,27 +123,27 @@ def test_taking_more_than_is_free_raises_and_changes_nothing() -> None:
         (Demand(part=600), ("a", "a")),
     ):
         with pytest.raises(ValueError, match="do not fit"):
-            index.take(demand, placement)
+            index.reserve_ranks(demand, placement)
     with pytest.raises(ValueError, match="do not fit"):
-        index.take(GPU, ("a", "a"), ((0,), (0,)))
+        index.reserve_ranks(GPU, ("a", "a"), ((0,), (0,)))
     assert (index.free("a"), index.free("b")) == before
 
 
 def test_giving_back_more_than_was_held_raises() -> None:
     index = NodeIndex([node("a", cpu=4)])
     with pytest.raises(ValueError, match="more given back on a"):
-        index.give(CORE, ("a",), ((),))
+        index.release_ranks(CORE, ("a",), ((),))
 
 
 def test_the_gpus_named_are_the_gpus_held() -> None:
     index = NodeIndex([node("a", cpu=4, gpu=4)])
-    assert index.take(Demand(whole=1, part=250), ("a",), ((2, 3),)) == ((2, 3),)
+    assert index.reserve_ranks(Demand(whole=1, part=250), ("a",), ((2, 3),)) == ((2, 3),)
     assert index.devices("a") == (1000, 1000, 0, 750)
 
 
 def test_jobs_on_a_node_with_lowered_capacity_stay_and_nothing_new_fits() -> None:
     index = NodeIndex([node("a", cpu=4, gpu=2)])
-    held = index.take(
+    held = index.reserve_ranks(
         GPU,
         (
             "a",
@@ -154,7 +154,7 @@ def test_jobs_on_a_node_with_lowered_capacity_stay_and_nothing_new_fits() -> Non
     assert index.free("a") == Resources(-1000, -1000, 8192)
     assert index.devices("a") == (0, -1000)
     assert index.total_slots(CORE) == 0
-    index.give(GPU, ("a", "a"), held)
+    index.release_ranks(GPU, ("a", "a"), held)
     assert index.free("a") == Resources(1000, 1000, 8192)
     assert index.devices("a") == (1000, 0)
     assert (index.total_slots(CORE), index.total_slots(GPU)) == (1, 1)
@@ -162,22 +162,22 @@ def test_jobs_on_a_node_with_lowered_capacity_stay_and_nothing_new_fits() -> Non
 
 def test_free_resources_beside_an_overfull_gpu_can_be_taken() -> None:
     index = NodeIndex([node("a", cpu=4, gpu=3)])
-    index.take(GPU, ("a", "a"), ((0,), (2,)))
+    index.reserve_ranks(GPU, ("a", "a"), ((0,), (2,)))
     index.add(node("a", cpu=4, gpu=2))
     assert index.devices("a") == (0, 1000, -1000)
     for demand, devices in ((CORE, ()), (GPU, (1,))):
         placement = index.place(demand, 1)
         assert placement == ("a",)
-        assert index.take(demand, placement) == (devices,)
+        assert index.reserve_ranks(demand, placement) == (devices,)
     with pytest.raises(ValueError, match="do not fit"):
-        index.take(Demand(whole=1), ("a",), ((2,),))
+        index.reserve_ranks(Demand(whole=1), ("a",), ((2,),))
 
 
 def test_force_holds_what_an_overfull_snapshot_says() -> None:
     index = NodeIndex([node("a", cpu=1, gpu=1)])
-    held = index.take(GPU, ("a", "a"), force=True)
+    held = index.reserve_ranks(GPU, ("a", "a"), force=True)
     assert index.free("a") == Resources(-1000, -1000, 8192)
-    index.give(GPU, ("a", "a"), held)
+    index.release_ranks(GPU, ("a", "a"), held)
     assert (index.free("a"), index.devices("a")) == (Resources(1000, 1000, 8192), (1000,))
 
 
@@ -185,13 +185,13 @@ def test_an_answer_that_a_fork_gave_does_not_outlive_a_change_on_either_side() -
     index = NodeIndex([node("a", cpu=4), node("b", cpu=2)])
     demand = Demand(cpu=2000)
     fork = index.fork()  # before either has answered anything
-    index.take(demand, ("a",))
+    index.reserve_ranks(demand, ("a",))
     assert index.total_slots(demand) == 2
     assert fork.total_slots(demand) == 3
     assert fork.place(demand, 3) is not None
     assert index.place(demand, 3) is None
     later = index.fork()  # shares what was answered
-    later.take(demand, ("a",))
+    later.reserve_ranks(demand, ("a",))
     assert (later.total_slots(demand), index.total_slots(demand)) == (1, 2)
     assert later.place(demand, 2) is None
     assert index.place(demand, 2) is not None
@@ -201,9 +201,9 @@ def test_a_fork_and_its_origin_do_not_see_each_others_changes() -> None:
     index = NodeIndex([node("a", cpu=4), node("b", cpu=4)])
     assert index.total_slots(CORE) == 8
     fork = index.fork()
-    fork.take(CORE, ("a", "a"))
+    fork.reserve_ranks(CORE, ("a", "a"))
     fork.remove("b")
-    index.take(CORE, ("b",))
+    index.reserve_ranks(CORE, ("b",))
     assert (fork.total_slots(CORE), index.total_slots(CORE)) == (2, 7)
     assert (fork.place(CORE, 2), index.place(CORE, 4)) == (("a", "a"), ("a",) * 4)
     assert (fork.names, index.names) == (("a",), ("a", "b"))
@@ -213,7 +213,7 @@ def test_another_set_of_typical_shapes_changes_only_choices() -> None:
     nodes = [node("a", cpu=32, gpu=8), node("b", cpu=64, gpu=8)]
     large, small = (NodeIndex(nodes, [(Demand(cpu=cpu, whole=1), 1.0)]) for cpu in (8000, 4000))
     for index in (large, small):
-        index.take(GPU, ("a", "b"))
+        index.reserve_ranks(GPU, ("a", "b"))
     assert (large.free("a"), large.total_slots(GPU), large.total) == (
         small.free("a"),
         small.total_slots(GPU),
@@ -315,7 +315,7 @@ def rebuilt(index: NodeIndex, held: list) -> NodeIndex:
     fresh = NodeIndex([index.node(name) for name in index.names], rule=index.rule, seed=index.seed)
     for demand, placement, devices in held:
         there = [i for i, name in enumerate(placement) if name in fresh]
-        fresh.take(demand, [placement[i] for i in there], tuple(devices[i] for i in there))
+        fresh.reserve_ranks(demand, [placement[i] for i in there], tuple(devices[i] for i in there))
     fresh.changes = index.changes
     return fresh
 
@@ -333,9 +333,9 @@ def test_after_any_events_the_index_is_the_one_rebuilt_from_nothing(nodes, deman
             seats = index.place(demand, ranks)
             assert (seats is not None) == (index.total_slots(demand) >= ranks)
             if seats is not None:
-                held.append((demand, seats, index.take(demand, seats)))
+                held.append((demand, seats, index.reserve_ranks(demand, seats)))
         elif what == "give" and held:
-            index.give(*held.pop(which % len(held)))
+            index.release_ranks(*held.pop(which % len(held)))
         elif what in {"down", "up"} and name:
             index.set_up(name, up=what == "up")
         elif what == "remove" and name:
@@ -347,7 +347,7 @@ def test_after_any_events_the_index_is_the_one_rebuilt_from_nothing(nodes, deman
             other = index.fork()
             seats = other.place(demand, 1)
             if seats:
-                other.take(demand, seats)
+                other.reserve_ranks(demand, seats)
         for name in index.names:
             assert all(0 <= d <= 1000 for d in index.devices(name))
             assert min(index.free(name).cpu, index.free(name).ram) >= 0
@@ -382,7 +382,7 @@ def test_taking_and_giving_back_leaves_no_trace(nodes, gangs) -> None:
     for demand, ranks in gangs:
         seats = index.place(demand, ranks)
         if seats is not None:
-            devices = index.take(demand, seats)
+            devices = index.reserve_ranks(demand, seats)
             assert [len(d) for d in devices] == [demand.whole + (demand.part > 0)] * ranks
             held.append((demand, seats, devices))
     shares: dict[tuple[str, int], int] = {}
@@ -394,7 +394,7 @@ def test_taking_and_giving_back_leaves_no_trace(nodes, gangs) -> None:
                 )
     assert all(taken <= 1000 for taken in shares.values())
     for entry in reversed(held):
-        index.give(*entry)
+        index.release_ranks(*entry)
     assert [(index.free(n), index.devices(n)) for n in index.names] == before
 
 
@@ -402,9 +402,9 @@ def test_a_view_that_fell_far_behind_the_log_is_right_again() -> None:
     index = NodeIndex([node(f"n-{i}", cpu=4) for i in range(3)])
     assert index.place(CORE, 1) == ("n-0",)
     for _ in range(6000):
-        held = index.take(Demand(cpu=500), ("n-1",))
-        index.give(Demand(cpu=500), ("n-1",), held)
-    index.take(CORE, ("n-0",) * 4)
+        held = index.reserve_ranks(Demand(cpu=500), ("n-1",))
+        index.release_ranks(Demand(cpu=500), ("n-1",), held)
+    index.reserve_ranks(CORE, ("n-0",) * 4)
     assert index.place(CORE, 1) == ("n-1",)
     assert index.total_slots(CORE) == 8
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import Admit, SchedulingPolicy
-from scheduler_builders import job, node, runs, tenant
+from support.scheduler.scheduler_builders import job, node, runs, tenant
 
 TENANTS = (tenant("red"), tenant("blue"))
 

@@ -14,8 +14,8 @@ from mlp_hub.scheduler.forecast.why import explain
 from mlp_hub.scheduler.model.types import AdmittedWorkload, CapacityWindow, Snapshot, Verdict, Wait
 from mlp_hub.scheduler.reasons.quota import window
 from mlp_language.message import Moment, TenantRef, msg
-from said import about, who
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import about, who
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 EIGHT = 1_900_051_200.0  # 2030-03-18 08:00 UTC
 HOUR = 3600.0

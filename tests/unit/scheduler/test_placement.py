@@ -12,7 +12,7 @@ from mlp_hub.scheduler.model.types import Node
 from mlp_hub.scheduler.nodes.fragmentation import Fragmentation
 from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.nodes.states import RULES
-from scheduler_builders import node
+from support.scheduler.scheduler_builders import node
 
 CORE = Demand(cpu=1000)
 GPU = Demand(cpu=1000, whole=1)
@@ -101,14 +101,14 @@ def test_an_unknown_topology_or_rule_is_refused_by_name() -> None:
 
 def test_a_part_goes_where_a_gpu_is_broken_already() -> None:
     index = NodeIndex([node("a", cpu=8, gpu=2), node("b", cpu=8, gpu=2)])
-    index.take(Demand(cpu=1000, part=500), ("b",))
+    index.reserve_ranks(Demand(cpu=1000, part=500), ("b",))
     assert index.place(Demand(cpu=1000, part=500), 1) == ("b",)
-    assert index.take(Demand(cpu=1000, part=500), ("b",)) == ((0,),)
+    assert index.reserve_ranks(Demand(cpu=1000, part=500), ("b",)) == ((0,),)
 
 
 def test_a_single_gpu_is_taken_from_a_node_that_cannot_serve_a_large_job_any_more() -> None:
     index = NodeIndex([node("a", cpu=64, gpu=8), node("b", cpu=64, gpu=8)])
-    index.take(GPU, ("b",))
+    index.reserve_ranks(GPU, ("b",))
     assert index.place(GPU, 1) == ("b",)
 
 
@@ -125,7 +125,7 @@ def test_ranks_without_a_gpu_stay_off_cores_that_gpus_need() -> None:
 
 def test_each_rule_has_its_own_choice() -> None:
     index = NodeIndex([node("a", cpu=16, gpu=4), node("b", cpu=16, gpu=2), node("c", cpu=8, gpu=4)])
-    index.take(GPU, ("a",))
+    index.reserve_ranks(GPU, ("a",))
     chosen = {rule: index.place(GPU, 1, rule=rule) for rule in RULES if rule != "random"}
     assert chosen == {
         "fgd": ("a",),
@@ -144,8 +144,8 @@ def test_random_draws_the_same_again_until_something_changes_and_another_seed_dr
         assert index.place(CORE, 1) == index.place(CORE, 1)
         drawn.append(index.place(CORE, 1))
         others.append(other.place(CORE, 1))
-        index.take(CORE, drawn[-1])
-        other.take(CORE, others[-1])
+        index.reserve_ranks(CORE, drawn[-1])
+        other.reserve_ranks(CORE, others[-1])
     assert len(set(drawn)) > 5
     assert drawn != others
     again = NodeIndex(nodes, rule="random", seed=1)
@@ -244,4 +244,4 @@ def test_a_gang_is_placed_whole_exactly_where_it_fits(nodes, ranks, demand, topo
         assert len(set(seats)) == 1
     if topology == "same-rack":
         assert len({index.node(name).labels["rack"] for name in seats}) == 1
-    index.take(demand, seats)
+    index.reserve_ranks(demand, seats)

@@ -9,7 +9,7 @@ import pytest
 from mlp_hub.domain.resources import Quota
 from mlp_hub.scheduler.model.types import TenantQueue
 from mlp_hub.scheduler.quota.tree import QuotaTree
-from quota_builders import TWO_GROUPS, table, tenant, tree_of
+from support.scheduler.quota_builders import TWO_GROUPS, table, tenant, tree_of
 
 NO = None
 

@@ -26,7 +26,7 @@ from mlp_hub.simulate.recorded import (
     stem_of,
 )
 from mlp_hub.simulate.recorded_file import document_of, from_its_first_job, notes_of, shown_as
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 NONE = Lengths(())
 
@@ -55,11 +55,11 @@ def test_a_length_is_told_by_limit_then_by_ones_own_jobs_then_by_anybodys_then_b
     lengths = Lengths(
         [("ann", "a-1", 10.0), ("ann", "a-2", 30.0), ("ann", "a-3", 20.0), ("bob", "a-9", 500.0)]
     )
-    assert lengths.of("ann", "a-7", 99.0) == (99.0, "limit")
-    assert lengths.of("ann", "a-7", None) == (20.0, "like")
-    assert lengths.of("bob", "a", None) == (500.0, "like")
-    assert lengths.of("eve", "a", None) == (25.0, "like")
-    assert lengths.of("eve", "b", None) == (DEFAULT_LENGTH_S, "default")
+    assert lengths.length_of("ann", "a-7", 99.0) == (99.0, "limit")
+    assert lengths.length_of("ann", "a-7", None) == (20.0, "like")
+    assert lengths.length_of("bob", "a", None) == (500.0, "like")
+    assert lengths.length_of("eve", "a", None) == (25.0, "like")
+    assert lengths.length_of("eve", "b", None) == (DEFAULT_LENGTH_S, "default")
 
 
 def test_running_jobs_stay_in_place_and_end_when_they_are_due() -> None:
@@ -158,7 +158,7 @@ def test_two_runs_are_compared_by_tenant_and_by_start() -> None:
         summary: dict[str, Any] = {}
         for line in run.lines():
             summary = line.get("summary", summary)
-            lives.take(line)
+            lives.add_line(line)
         sides.append((lives, figures(lives.of.values(), summary, {"red": 1.0, "blue": 3.0})))
     (was, told), (now, better) = sides
     assert (told["avg_wait_s"], better["avg_wait_s"]) == (50.0, 0.0)

@@ -14,7 +14,7 @@ from mlp_hub.scheduler.model.types import Admit, CapacityWindow, Wait
 from mlp_hub.scheduler.quota.reserved import ReservedCapacity
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.reading import read_value
-from scheduler_builders import job, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, runs, snapshot, tenant
 
 Line = dict[str, Any]
 NODE = {"name": "n", "cpu": 8}
@@ -163,7 +163,9 @@ def test_nobody_is_ever_refused_what_is_kept_for_it(capacity: int, kept: dict[st
 def test_a_window_opens_also_where_a_job_ends_in_the_same_moment() -> None:
     teams = (tenant("red", cpu=4), tenant("blue", cpu=4))
     s = snapshot(tenants=teams, running=(runs(job("x"), "n"),))
-    core = Core.of(replace(s, bookings=(CapacityWindow("blue", 50.0, 500.0, Quota(cpu=4000)),)), 0.0)
+    core = Core.from_snapshot(
+        replace(s, bookings=(CapacityWindow("blue", 50.0, 500.0, Quota(cpu=4000)),)), 0.0
+    )
     core.plan(0.0)
     core.end("x", 60.0)
     assert core.next_wake() == 50.0

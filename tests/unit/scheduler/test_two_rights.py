@@ -22,7 +22,7 @@ from mlp_hub.scheduler.model.types import (
     Wait,
 )
 from mlp_language.message import Moment, msg
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
 
@@ -132,7 +132,7 @@ def test_nobody_is_told_to_wait_for_those_who_would_not_be_enough() -> None:
     assert isinstance(wait, Wait)
     assert wait.verdict.reason is Reason.WAITING_FOR_QUOTA
     assert "may_stop" not in {f.key for f in wait.verdict.facts}
-    core = Core.of(s, 100.0)
+    core = Core.from_snapshot(s, 100.0)
     core.plan(100.0)
     assert core.next_wake() is None
 
@@ -141,7 +141,7 @@ def test_a_job_that_can_use_both_rights_later_shows_the_time_and_then_starts() -
     s = at_full(
         urgent(3), red("older", 3), red("cheap", 1, since=91.0), own("own", 2, since=91.0), min_run_s=30
     )
-    core = Core.of(s, 100.0)
+    core = Core.from_snapshot(s, 100.0)
     (wait,) = core.plan(100.0)
     assert isinstance(wait, Wait)
     assert wait.verdict.headline.args["way"] == msg(

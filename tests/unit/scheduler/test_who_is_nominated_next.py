@@ -7,11 +7,11 @@ import pytest
 from mlp_hub.scheduler.cache.state import ClusterState
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.cycle.nominate import Nominees
-from scheduler_builders import job, snapshot
+from support.scheduler.scheduler_builders import job, snapshot
 
 
 def state() -> ClusterState:
-    state = Core.of(snapshot(*(job(f"j{n}", at=n) for n in range(3))), 10.0).state
+    state = Core.from_snapshot(snapshot(*(job(f"j{n}", at=n) for n in range(3))), 10.0).state
     state.begin_cycle(10.0)
     return state
 

@@ -24,10 +24,10 @@ from mlp_hub.scheduler.forecast.why import (
 from mlp_hub.scheduler.model.types import CapacityWindow, Node, PendingWorkload, Snapshot, Wait, Why
 from mlp_hub.scheduler.nodes.states import GROUP, Shut
 from mlp_hub.scheduler.reasons.quota import FactCache
-from mlp_hub.scheduler.reasons.verdicts import of, reason_of
+from mlp_hub.scheduler.reasons.verdicts import reason_of, verdict_of
 from mlp_language.message import NOTHING, Message, Moment, msg
-from said import job_ref, named, who
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import job_ref, named, who
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TRIED = {
     Reason.WAITING_FOR_QUOTA,
@@ -236,7 +236,7 @@ def crowded(n: int) -> tuple[Snapshot, list[PendingWorkload]]:
 
 
 def planned(s: Snapshot) -> Core:
-    core = Core.of(s, 0.0)
+    core = Core.from_snapshot(s, 0.0)
     core.plan(0.0)
     return core
 
@@ -286,7 +286,9 @@ def test_a_job_above_its_quota_is_reported_as_impossible_with_a_request_that_can
 
 
 def test_the_reason_of_a_waiting_job_follows_a_quota_lowered_below_it_and_raised_again() -> None:
-    core = Core.of(snapshot(job("a", workers=3), tenants=(tenant(cpu=3, used=Resources(cpu=1000)),)), 0.0)
+    core = Core.from_snapshot(
+        snapshot(job("a", workers=3), tenants=(tenant(cpu=3, used=Resources(cpu=1000)),)), 0.0
+    )
     (wait,) = core.plan(0.0)
     assert isinstance(wait, Wait)
     assert wait.verdict.reason is Reason.WAITING_FOR_QUOTA
@@ -370,24 +372,24 @@ def test_without_backfill_no_time_limit_is_said_to_help() -> None:
 
 
 def test_a_job_that_was_not_considered_yet_shows_that() -> None:
-    core = Core.of(snapshot(job("a")), 0.0)
+    core = Core.from_snapshot(snapshot(job("a")), 0.0)
     wait = core.verdict("a")
     assert wait is not None
     assert wait.verdict.headline == msg("Not examined yet. The next cycle decides.")
 
 
 def test_every_reason_of_a_job_that_is_tried_has_its_words() -> None:
-    core = Core.of(snapshot(job("a", workers=9)), 0.0)
+    core = Core.from_snapshot(snapshot(job("a", workers=9)), 0.0)
     core.plan(0.0)
     entry = core.state.waiting["a"]
     for reason in set(Reason) - {Reason.EXCEEDS_MAX_QUOTA, Reason.TOPOLOGY_PLACEMENT_FAILED}:
         entry.cls.reason = reason
         if reason in TRIED:
             assert reason_of(core.state, entry) is reason
-            assert of(core.state, entry, FactCache(0.0)).headline
+            assert verdict_of(core.state, entry, FactCache(0.0)).headline
         else:
             with pytest.raises(ValueError, match=f"no job that is tried waits for {reason.value}"):
-                of(core.state, entry, FactCache(0.0))
+                verdict_of(core.state, entry, FactCache(0.0))
 
 
 def test_an_offer_beside_many_who_wait_looks_at_none_of_them_again() -> None:
@@ -438,7 +440,7 @@ def test_nodes_without_the_gpus_that_are_asked_for_are_not_counted_and_where_all
         node("n"),
     )
     asked = job("a", gpu=1, gpu_kind="a100")
-    core = Core.of(snapshot(asked, nodes=nodes), 0.0)
+    core = Core.from_snapshot(snapshot(asked, nodes=nodes), 0.0)
     core.plan(0.0)
     wait = core.verdict("a")
     assert wait is not None
@@ -456,7 +458,7 @@ def test_a_job_that_fits_no_node_but_one_that_could_be_added_says_which_group_mu
         return node(name, cpu=8, gpu=gpu, gpu_kind="a100", up=False, wrong=("Absent",), labels=labels)
 
     nodes = (node(), absent("s+1", "small", 1), absent("l+1", "large", 4), absent("l+2", "large", 4))
-    core = Core.of(snapshot(job("a", gpu=2), job("b", cpu=1), job("c", cpu=6), nodes=nodes), 0.0)
+    core = Core.from_snapshot(snapshot(job("a", gpu=2), job("b", cpu=1), job("c", cpu=6), nodes=nodes), 0.0)
     core.plan(0.0)
     waits = core.verdicts(("a", "c"))
     assert str(waits["a"].verdict.headline) == "Needs 1 rank at once, 0 fit now. Group large must grow."

@@ -13,8 +13,8 @@ from mlp_hub.scheduler.forecast.why import explain, offered
 from mlp_hub.scheduler.model.types import CapacityWindow, Preempt, Snapshot, Verdict, Wait
 from mlp_hub.scheduler.reasons.verdicts import waits_for_preempted
 from mlp_language.message import Message, Moment, Span, TenantRef, msg, msgs
-from said import job_ref, named, who
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.said import job_ref, named, who
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TEAMS = (tenant("red", cpu=3, cohort="main"), tenant("blue", cpu=3, cohort="main"))
 
@@ -62,7 +62,7 @@ def lent_out(*, now: float, asks: float = 2.0, reserved: float = 0.0) -> Snapsho
 
 def test_a_tenant_whose_quota_is_lent_out_sees_from_whom_it_returns_and_when() -> None:
     s = lent_out(now=100.0)
-    core = Core.of(s, 100.0)
+    core = Core.from_snapshot(s, 100.0)
     core.plan(100.0)
     for now, comes in ((None, 110.0), (107.0, 110.0), (110.0, None)):  # no cycle in between
         wait = core.verdict("own", now)
@@ -182,12 +182,12 @@ def test_a_job_stopped_for_another_is_described_as_stopped_for_it() -> None:
 def test_an_immediate_start_names_the_jobs_that_give_way() -> None:
     wide = runs(job("wide", workers=1, workers_max=3, user="eve", priority=50), "n", "n", "n")
     low = runs(job("low", priority=50), "n")
-    core = Core.of(snapshot(running=(wide, low)), 100.0)
+    core = Core.from_snapshot(snapshot(running=(wide, low)), 100.0)
     why, start = offered(core, job("urgent", workers=3, priority=200), 100.0)
     assert start is not None
     assert [(named(m), m.args.get("n")) for m in why.gives_way] == [(["wide"], 2), (["low"], None)]
     assert why.expected_because.args["gives_way"] == why.gives_way
-    assert offered(Core.of(snapshot(), 0.0), job("a"), 0.0)[0].gives_way == ()
+    assert offered(Core.from_snapshot(snapshot(), 0.0), job("a"), 0.0)[0].gives_way == ()
 
 
 def test_recorded_times_on_a_hub_are_times_of_day_since_they_are_read_later() -> None:

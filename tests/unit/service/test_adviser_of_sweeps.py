@@ -106,23 +106,25 @@ def point(seq: int, rank: int = 0, **values: float) -> StoredPoint:
 
 def test_a_trial_is_as_far_as_its_epoch_or_step_says_else_as_it_has_values() -> None:
     told = Reported("acc")
-    assert told.take([point(1, acc=0.1, epoch=3), point(2, loss=1.0), point(3, acc=0.2, epoch=4)]) == [
+    assert told.add_points([point(1, acc=0.1, epoch=3), point(2, loss=1.0), point(3, acc=0.2, epoch=4)]) == [
         (3, 0.1),
         (4, 0.2),
     ]
     assert (told.last, told.seq, list(told.names)) == (0.2, 3, ["acc", "epoch", "loss"])
-    assert Reported("acc").take([point(1, acc=1), point(2, acc=2, step=7)]) == [(1, 1.0), (2, 2.0)]
+    assert Reported("acc").add_points([point(1, acc=1), point(2, acc=2, step=7)]) == [(1, 1.0), (2, 2.0)]
 
 
 def test_points_repeated_after_a_restart_from_a_checkpoint_count_once() -> None:
     told = Reported("acc")
-    told.take([point(1, acc=0.1, epoch=1), point(2, acc=0.2, epoch=2)])
-    assert told.take([point(3, acc=0.25, epoch=2), point(4, acc=0.3, epoch=3)]) == [(3, 0.3)]
+    told.add_points([point(1, acc=0.1, epoch=1), point(2, acc=0.2, epoch=2)])
+    assert told.add_points([point(3, acc=0.25, epoch=2), point(4, acc=0.3, epoch=3)]) == [(3, 0.3)]
 
 
 def test_one_rank_counts() -> None:
     told = Reported("acc")
-    assert told.take([point(1, rank=1, acc=0.1), point(2, rank=0, acc=0.9), point(3, rank=1, acc=0.2)]) == [
+    assert told.add_points(
+        [point(1, rank=1, acc=0.1), point(2, rank=0, acc=0.9), point(3, rank=1, acc=0.2)]
+    ) == [
         (1, 0.1),
         (2, 0.2),
     ]
@@ -130,19 +132,19 @@ def test_one_rank_counts() -> None:
 
 def test_a_trial_is_complete_once_its_last_progress_is_100_also_without_a_value() -> None:
     told = Reported("acc")
-    told.take([point(1, acc=0.1, progress=100)])
+    told.add_points([point(1, acc=0.1, progress=100)])
     assert told.complete
-    told.take([point(2, acc=0.2, progress=50)])  # a later attempt goes on from a checkpoint
+    told.add_points([point(2, acc=0.2, progress=50)])  # a later attempt goes on from a checkpoint
     assert not told.complete
-    told.take([point(3, acc=0.3), point(4, progress=100)])
+    told.add_points([point(3, acc=0.3), point(4, progress=100)])
     assert told.complete
-    told.take([point(5, acc=0.4)])
+    told.add_points([point(5, acc=0.4)])
     assert told.complete
 
 
 def test_of_a_long_curve_every_nth_value_is_kept_and_the_last() -> None:
     told = Reported("acc")
-    told.take([point(n, acc=n) for n in range(1, 5001)])
+    told.add_points([point(n, acc=n) for n in range(1, 5001)])
     kept = told.kept()
     assert len(kept) <= MOST_KEPT + 1
     assert (kept[0], kept[-1]) == ((1, 1.0), (5000, 5000.0))
@@ -152,7 +154,7 @@ def test_attacks_a_trial_that_reports_without_end_fills_no_memory_and_is_judged_
     told, reported = Reported("acc"), 300_000
     fresh = []
     for begin in range(1, reported, 10_000):
-        fresh += told.take([point(n, acc=n, step=n * 7) for n in range(begin, begin + 10_000)])
+        fresh += told.add_points([point(n, acc=n, step=n * 7) for n in range(begin, begin + 10_000)])
     assert told.count == reported
     assert len(told.curve) == len(fresh) < 3000
     assert [step for step, _ in fresh[:2000]] == [n * 7 for n in range(1, 2001)], "at first each"
@@ -164,6 +166,6 @@ def test_attacks_a_trial_that_reports_without_end_fills_no_memory_and_is_judged_
 
 def test_attacks_a_long_series_of_values_keeps_being_counted() -> None:
     told = Reported("acc")
-    told.take([point(n, acc=n) for n in range(1, 5001)])
-    assert told.take([point(5001, acc=1)]) == []
+    told.add_points([point(n, acc=n) for n in range(1, 5001)])
+    assert told.add_points([point(5001, acc=1)]) == []
     assert (told.count, told.at) == (5001, 5001)

@@ -85,7 +85,7 @@ def test_where_nearly_all_fail_the_rest_is_not_tried() -> None:
 def test_in_a_lot_everybody_but_the_bad_one_gets_an_answer() -> None:
     async def go() -> list[int | BaseException]:
         batch: Batch[int, int] = Batch(Work({5}, ValueError))
-        return await asyncio.gather(*(batch.put(n) for n in range(12)), return_exceptions=True)
+        return await asyncio.gather(*(batch.submit_item(n) for n in range(12)), return_exceptions=True)
 
     answers = asyncio.run(go())
     assert isinstance(answers[5], ValueError)
@@ -97,7 +97,7 @@ def test_a_job_is_left_alone_for_longer_each_time_and_no_longer_than_that() -> N
     waits = []
     now = 100.0
     for _ in range(5):
-        waits.append(backoff.put("a", now))
+        waits.append(backoff.delay_job("a", now))
         assert "a" in backoff
         assert backoff.next() == now + waits[-1]
         assert backoff.ripe(now + waits[-1] - 0.01) == []
@@ -107,7 +107,7 @@ def test_a_job_is_left_alone_for_longer_each_time_and_no_longer_than_that() -> N
         assert backoff.next() is None
     assert waits == [0.5, 1.0, 2.0, 3.0, 3.0]
     backoff.forget("a")
-    assert backoff.put("a", now) == 0.5
+    assert backoff.delay_job("a", now) == 0.5
     backoff.forget("a")
     assert backoff.next() is None
     assert "a" not in backoff

@@ -20,9 +20,9 @@ from mlp_hub.dav.service import Access, ServiceAnswer
 from mlp_hub.dav.serving import make_door
 from mlp_hub.dav.slow import ASKED_S, LOWEST, SPARE_S, SlowBodies
 from mlp_hub.dav.source import SourceAnswer, SourceClient, SourceFile, SourceTree
-from mlp_hub.executors.mounted.fetch import addresses
-from mlp_hub.executors.mounted.fetch.patience import ConnectionPatience
-from waiting import PATIENCE_S
+from mlp_hub.executors.shared_volume.fetch import addresses
+from mlp_hub.executors.shared_volume.fetch.patience import ConnectionPatience
+from support.waiting import PATIENCE_S
 
 PIECE = 1 << 18
 
@@ -38,7 +38,7 @@ class Wire:
 
     def read(self, size: int) -> bytes:
         """Read as a server does, which waits for all; somebody looks on the way."""
-        self.slow.look()
+        self.slow.check_bodies()
         self.ours.settimeout(0.2)
         try:
             return self.ours.recv(size)
@@ -76,7 +76,7 @@ def test_a_piece_of_an_answer_that_is_not_taken_in_time_is_the_end_of_its_connec
     with slow.answers(wire.environ, lambda: True):
         pieces = slow.taken(wire.environ, iter([b"x" * PIECE]))
         assert len(next(pieces)) == PIECE
-        slow.look()
+        slow.check_bodies()
         wire.theirs.settimeout(0.2)
         if late:
             assert wire.theirs.recv(1) == b""
@@ -92,7 +92,7 @@ def test_a_client_whose_right_ended_meanwhile_receives_nothing_more() -> None:
     slow = SlowBodies(Clock(ASKED_S))
     wire = Wire(slow)
     with slow.answers(wire.environ, lambda: False):
-        slow.look()
+        slow.check_bodies()
         assert wire.theirs.recv(1) == b""
     wire.theirs.close()
     wire.ours.close()
@@ -107,7 +107,7 @@ def test_a_client_whose_right_ended_meanwhile_can_send_nothing_more() -> None:
         while may:
             assert body.read(PIECE * 100) == b"waits on" or not may
         assert wire.ours.recv(1) == b""
-    slow.look()
+    slow.check_bodies()
     wire.theirs.close()
     wire.ours.close()
 
@@ -117,7 +117,7 @@ def test_an_answered_request_is_no_longer_watched() -> None:
     wire = Wire(slow)
     with slow.watched(wire.environ, lambda: True):
         pass
-    slow.look()
+    slow.check_bodies()
     wire.ours.settimeout(0.1)
     with pytest.raises(TimeoutError):
         wire.ours.recv(1)

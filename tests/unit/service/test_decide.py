@@ -272,7 +272,7 @@ def test_the_final_message_of_a_job_is_its_failure_and_not_the_reason_for_the_de
 def test_once_a_trouble_is_over_a_job_tells_again_what_it_does(
     phase: Phase, target: Target, told: str
 ) -> None:
-    assert str(d.told_within(job(phase, target=target))).startswith(told)
+    assert str(d.grace_note(job(phase, target=target))).startswith(told)
 
 
 def test_a_time_limit_that_nobody_enforced_is_enforced_after_all() -> None:
@@ -344,7 +344,7 @@ def test_giving_up_to_start_fails_the_job_with_its_error() -> None:
         Cause.START_FAILED,
         text,
     )
-    assert move.new.failure.told == move.step.message  # told to each reader in their language
+    assert move.new.failure.localized_message == move.step.message  # told to each reader in their language
 
 
 def test_a_resized_job_continues_with_its_new_placement_and_uses_up_no_retry() -> None:

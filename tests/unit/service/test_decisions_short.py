@@ -14,7 +14,7 @@ from mlp_hub.service.reasons import decisions
 from mlp_hub.service.reasons.decisions import DecisionLog
 from mlp_hub.store.records import StoredDecision
 from mlp_language.message import from_data, msg, to_data
-from scheduler_builders import job, node, runs, snapshot
+from support.scheduler.scheduler_builders import job, node, runs, snapshot
 
 
 class Kept:
@@ -29,7 +29,7 @@ class Kept:
 
 
 def kept(teller: DecisionLog, s: Snapshot, now: float, *uids: str) -> list[dict[str, Any]]:
-    core = Core.of(s, now)
+    core = Core.from_snapshot(s, now)
     told = teller.cycle(core.plan(now), core.grounds, {}, s.policy.name, now)
     tx = Kept()
     told.store(tx, uids)  # type: ignore[arg-type] # all that it uses of one
@@ -103,7 +103,7 @@ def test_an_admission_names_other_ended_jobs_separately_from_those_that_made_roo
     other = runs(job("other", workers=2, priority=200), *["n"] * 2)
     urgent = job("urgent", workers=4, at=5.0)
     teller = DecisionLog(None)  # type: ignore[arg-type]
-    core = Core.of(snapshot(urgent, running=(cheap, other)), 10.0)
+    core = Core.from_snapshot(snapshot(urgent, running=(cheap, other)), 10.0)
     assert not [d for d in core.plan(10.0) if not isinstance(d, Wait)]
     core.end("other", 20.0)
     waited = {"urgent": Wait("urgent", Verdict(Reason.WAITING_FOR_RESOURCES, msg("Needs 4 ranks.")), 1)}

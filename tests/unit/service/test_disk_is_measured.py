@@ -11,13 +11,13 @@ import pytest
 
 from mlp_hub.executors import turns as disk_turns
 from mlp_hub.executors.base import DiskUse
-from mlp_hub.executors.mounted import sizes
-from mlp_hub.executors.mounted import workspace as mounted
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.sizes import ENTRY, measure
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
-from mlp_hub.executors.turns import Steps, Turn, Turns
+from mlp_hub.executors.shared_volume import sizes
+from mlp_hub.executors.shared_volume import workspace as shared_volume
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.sizes import ENTRY, measure
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
+from mlp_hub.executors.turns import Steps, TimeSlice, TimeSlices
 from mlp_hub.executors.workspace import Home, Size, Space
 from mlp_hub.service.disk import meter as disk_meter
 from mlp_hub.service.disk.meter import Bounded, DiskMeter, Processes
@@ -103,7 +103,7 @@ def test_too_many_directories_to_remember_are_told_wherever_they_lie(
 
 
 def test_expensive_measurements_are_rare() -> None:
-    turn = Turn[Size](begun=100.0, cost_s=10.0)
+    turn = TimeSlice[Size](begun=100.0, cost_s=10.0)
     assert not turn.is_due(130, 1.0, hurry=True)
     assert turn.is_due(150, 1.0, hurry=True)
     assert not turn.is_due(250, 1.0, hurry=False)
@@ -126,9 +126,11 @@ def test_a_home_without_end_keeps_no_other_from_being_measured(
     huge = {Home(f"huge-{n}"): Bounded(GIB) for n in range(20)}
     small = {Home(f"small-{n}"): Bounded(GIB) for n in range(20)}
     monkeypatch.setattr(
-        mounted, "measure", lambda path: endless(path) if path.name.startswith("huge") else measure(path)
+        shared_volume,
+        "measure",
+        lambda path: endless(path) if path.name.startswith("huge") else measure(path),
     )
-    workspace = MountedWorkspace(Directories(tmp_path, tmp_path), Fence())
+    workspace = SharedVolumeWorkspace(Directories(tmp_path, tmp_path), Fence())
     monkeypatch.setattr(disk_turns, "LOOK_S", 0.005)
     monkeypatch.setattr(disk_meter, "LEAST_S", 0.0)
     meter = DiskMeter()
@@ -157,14 +159,14 @@ def test_a_measurement_can_be_left_in_the_middle_of_a_directory_and_holds_no_oth
         (tmp_path / str(n)).touch()
     (tmp_path / "d" / "d" / "d").mkdir(parents=True)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    turns, looks = Turns[str, Size](), 0
+    turns, looks = TimeSlices[str, Size](), 0
     steps = measure(tmp_path)
     next(steps)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2  # its own, and what goes through it
     whole, parts = found(steps)
     assert parts >= 2
     assert whole == size(tmp_path)
-    while not (done := dict(turns.take({"a": lambda: measure(tmp_path)}, lambda _: 0.0, hurry=False))):
+    while not (done := dict(turns.measure_due({"a": lambda: measure(tmp_path)}, lambda _: 0.0, hurry=False))):
         looks += 1
     assert done == {"a": whole}
     turns.keep({})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.executors.mounted import erase
-from mlp_hub.executors.mounted.erase import remove_directory, turn_of
+from mlp_hub.executors.shared_volume import erase
+from mlp_hub.executors.shared_volume.erase import remove_directory, turn_of
 from mlp_hub.executors.workspace import Unfinished
 
 
@@ -83,12 +83,12 @@ def test_leftovers_of_an_interrupted_removal_are_removed_by_the_next(tmp_path: P
         (job / f"d{n}" / "file").touch()
     left = iter(range(12))
 
-    def goes_on() -> None:
+    def check_cancelled() -> None:
         if next(left, None) is None:
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        remove_directory(job, goes_on)
+        remove_directory(job, check_cancelled)
     assert job.exists()
     remove_directory(job)
     assert not job.exists()

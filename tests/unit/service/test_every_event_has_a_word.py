@@ -38,7 +38,12 @@ def kinds() -> Iterator[str]:
 
 
 def test_every_kind_of_event_has_a_word() -> None:
-    table = (ROOT / "widgets/src/core/words.ts").read_text().partition("const EVENTS")[2].partition("};")[0]
+    table = (
+        (ROOT / "widgets/src/core/format/words.ts")
+        .read_text()
+        .partition("const EVENTS")[2]
+        .partition("};")[0]
+    )
     words = set(re.findall(r'"?([a-z-]+)"?: \(\) =>', table))
     found = set(kinds())
     assert {"metrics-full", "metrics-names", "program-changed", "admitted"} <= found

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mlp_api.jobs import JobCreate
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES, domain_label
 from mlp_hub.scheduler.nodes.states import RULES
 from mlp_hub.scheduler.policy import ORDERS, POLICIES
@@ -52,7 +52,7 @@ def test_every_topology_is_known_to_the_core_and_may_be_asked_for(topology: str,
             "spread": (None, False),
         }[topology]
     )
-    workspace = MountedWorkspace(Directories(homes=tmp_path, jobs=tmp_path), Fence())
+    workspace = SharedVolumeWorkspace(Directories(homes=tmp_path, jobs=tmp_path), Fence())
     asked = JobCreate(name="a", code="1", topology=topology)
     spec = asyncio.run(checked_spec(asked, "ann", {"red"}, "red", workspace))
     assert spec.topology == topology

@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mlp import options
-from mlp.completion import Remembering
+from mlp.commands.completion import Remembering
 from mlp.errors import MLPError
-from mlp.options import SUBMIT
+from mlp.grammar import job_options
+from mlp.grammar.job_options import SUBMIT
 from mlp_api.jobs import MOST_RANKS, JobCreate
 from mlp_hub.domain.runtime.runtime import BUILT_IN, WITH_PS, roles_of
 from mlp_hub.executors import rank_commands as started
@@ -67,9 +67,9 @@ def test_parameter_servers_are_started_where_they_are_offered_and_only_there(
 
 
 def test_the_most_ranks_are_the_same_on_both_sides_also_in_a_range() -> None:
-    assert options.MOST_RANKS == MOST_RANKS
+    assert job_options.MOST_RANKS == MOST_RANKS
     for asked in (MOST_RANKS, f"1:{MOST_RANKS}"):
-        assert options.workers(asked) == asked
+        assert job_options.workers(asked) == asked
         assert msgspec.convert({"name": "a", "workers": asked}, JobCreate).workers == asked
     with pytest.raises(ValueError, match=f"from 1 to {MOST_RANKS:,}"):
-        options.workers(f"1:{MOST_RANKS + 1}")
+        job_options.workers(f"1:{MOST_RANKS + 1}")

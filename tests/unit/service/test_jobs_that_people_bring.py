@@ -13,26 +13,26 @@ import pytest
 from mlp_api.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused, Unavailable
-from mlp_hub.domain.jobs.job import Brought
+from mlp_hub.domain.jobs.job import ExternalJob
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.brought import BroughtJob
+from mlp_hub.executors.external import ObservedExternalJob
 from mlp_language.message import Message, msg
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 class Door:
     """What people bring, and what was written down on it."""
 
     def __init__(self) -> None:
-        self.there: dict[str, BroughtJob] = {}
+        self.there: dict[str, ObservedExternalJob] = {}
         self.said: dict[str, str] = {}
         self.fails = 0
         self._told: list[Callable[[str], None]] = []
 
-    def bring(self, name: str, **more: Any) -> Brought:
-        what = Brought("MPIJob", "mlp-red", name, f"uid-{name}-{len(self.there)}")
+    def bring(self, name: str, **more: Any) -> ExternalJob:
+        what = ExternalJob("MPIJob", "mlp-red", name, f"uid-{name}-{len(self.there)}")
         fields: dict[str, Any] = {
             "user": "ann",
             "tenant": "red",
@@ -41,11 +41,11 @@ class Door:
             "ps": 0,
             "per_worker": Resources(cpu=500, ram=100),
         }
-        self.there[what.uid] = BroughtJob(what, **(fields | more))
+        self.there[what.uid] = ObservedExternalJob(what, **(fields | more))
         self.tell(what.uid)
         return what
 
-    def take_away(self, what: Brought) -> None:
+    def take_away(self, what: ExternalJob) -> None:
         del self.there[what.uid]
         self.tell(what.uid)
 
@@ -53,10 +53,10 @@ class Door:
         for callback in self._told:
             callback(uid)
 
-    def all(self) -> Sequence[BroughtJob]:
+    def all(self) -> Sequence[ObservedExternalJob]:
         return list(self.there.values())
 
-    def find(self, uid: str) -> BroughtJob | None:
+    def find(self, uid: str) -> ObservedExternalJob | None:
         return self.there.get(uid)
 
     def is_there(self, uid: str) -> bool:
@@ -67,18 +67,18 @@ class Door:
     def on_news(self, callback: Callable[[str], None]) -> None:
         self._told.append(callback)
 
-    async def accept(self, what: Brought, job: str, name: str, epoch: int = 0) -> None:
+    async def accept(self, what: ExternalJob, job: str, name: str, epoch: int = 0) -> None:
         self.fails -= 1
         if self.fails >= 0:
             raise Unavailable(msg("the cluster is away"))
         self.said[what.uid] = name
         self.there[what.uid] = replace(self.there[what.uid], job=job)
 
-    async def refuse(self, what: Brought, why: Message, epoch: int = 0) -> None:
+    async def refuse(self, what: ExternalJob, why: Message, epoch: int = 0) -> None:
         self.said[what.uid] = str(why)
         self.there[what.uid] = replace(self.there[what.uid], refused=True)
 
-    async def remove(self, what: Brought, epoch: int = 0) -> None:
+    async def remove(self, what: ExternalJob, epoch: int = 0) -> None:
         self.take_away(what)
 
 
@@ -86,7 +86,7 @@ class Door:
 async def at_door(root: Path) -> AsyncIterator[tuple[Rig, Door]]:
     async with running_rig(root) as rig:
         door = Door()
-        rig.executor.brought = door  # type: ignore[assignment]
+        rig.executor.external_jobs = door  # type: ignore[assignment]
         await rig.restart()
         await rig.platform.users.approve("ann", actor="admin")
         await rig.platform.tenants.create(TenantCreate(name="red", cpu=4.0, ram=1000))
@@ -94,7 +94,7 @@ async def at_door(root: Path) -> AsyncIterator[tuple[Rig, Door]]:
         yield rig, door
 
 
-async def told(door: Door, what: Brought) -> str:
+async def told(door: Door, what: ExternalJob) -> str:
     async def look() -> str | None:
         return door.said.get(what.uid)
 
@@ -181,5 +181,5 @@ async def test_cancelling_or_deleting_a_job_in_the_hub_removes_its_object(tmp_pa
         await until(lambda: _gone(door, left), what="the object of a job that is no more to go")
 
 
-async def _gone(door: Door, what: Brought) -> bool:
+async def _gone(door: Door, what: ExternalJob) -> bool:
     return not door.is_there(what.uid)

@@ -10,7 +10,7 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import KeptCore
 from mlp_hub.service.admission.snapshot import running_of
-from scheduler_builders import node, tenant
+from support.scheduler.scheduler_builders import node, tenant
 
 
 @pytest.mark.parametrize(

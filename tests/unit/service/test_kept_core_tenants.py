@@ -5,7 +5,7 @@ from __future__ import annotations
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import KeptCore
-from scheduler_builders import node, tenant
+from support.scheduler.scheduler_builders import node, tenant
 
 
 def test_a_tree_of_tenants_that_goes_at_once_is_taken_down_from_its_leaves() -> None:

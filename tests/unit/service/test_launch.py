@@ -9,7 +9,7 @@ from typing import Any
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target, Trial
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.workspace import JobRun
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle.launch import launch_spec
@@ -48,8 +48,8 @@ def test_a_later_run_has_its_name_and_a_separate_directory() -> None:
     job = Job("uid", replace(SPEC, name="Big_run"), Phase.ADMITTED, Target.RUN, 1.0, run=2, placement=("n1",))
     spec = launch_spec(job, None, "secret", RunPolicy())
     assert (spec.env["MLP_JOB"], spec.env["MLP_RUN"]) == ("Big_run", "2")
-    assert spec.of == JobRun("ann", "Big_run", 2)
-    assert Directories(Path("/homes"), Path("/jobs")).workspace(spec.of) == "/jobs/ann/_big__run@2"
+    assert spec.of_run == JobRun("ann", "Big_run", 2)
+    assert Directories(Path("/homes"), Path("/jobs")).workspace(spec.of_run) == "/jobs/ann/_big__run@2"
 
 
 def test_ranks_are_told_how_often_to_save_in_seconds() -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.beneath import Folder
 from mlp_hub.dav import parts
 from mlp_hub.dav.parts import FilePart, PartUploads
-from mlp_hub.executors.mounted.sizes import ENTRY
+from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.safe_path import DirHandle
 
 BODY = bytes(100)
 
@@ -28,10 +28,10 @@ class Room:
         self.charged = 0
         self.looks = 0
 
-    def take(self, uid: str, size: int, language: str) -> Any:
+    def request_room(self, uid: str, size: int, language: str) -> Any:
         return SimpleNamespace(status=200)
 
-    def give(self, uid: str, held: int, grown: int, gone: int = 0) -> None:
+    def report_written(self, uid: str, held: int, grown: int, gone: int = 0) -> None:
         self.charged += grown
         self.looks += bool(gone)
 
@@ -44,8 +44,8 @@ class Files:
         self.access = SimpleNamespace(uid="d", language="en")
 
     @contextmanager
-    def arriving(self) -> Iterator[Folder]:
-        with Folder.at(self._path) as folder:
+    def arriving(self) -> Iterator[DirHandle]:
+        with DirHandle.at(self._path) as folder:
             yield folder
 
 

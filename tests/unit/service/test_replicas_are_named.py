@@ -11,7 +11,7 @@ from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest, replic
 from mlp_hub.service.admission.snapshot import waiting_job
 from mlp_hub.service.jobs.wire import queue_to
 from mlp_hub.service.quota.wire import holding_to
-from mlp_language.message import Eyes, JobRef, from_data, msg, to_data
+from mlp_language.message import JobRef, Viewer, from_data, msg, to_data
 from mlp_language.render import plain
 
 ROOM = Resources(cpu=1000, ram=1024)
@@ -56,5 +56,5 @@ def test_the_queue_tells_which_replica_waits() -> None:
 
 
 def test_a_replica_that_the_reader_may_not_see_is_shown_as_a_job() -> None:
-    eyes = Eyes(own=frozenset({"blue"}))
-    assert eyes.ref(replica().ref) == JobRef("", None, None, None)
+    viewer = Viewer(own=frozenset({"blue"}))
+    assert viewer.ref(replica().ref) == JobRef("", None, None, None)

@@ -9,8 +9,8 @@ from typing import Any
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import AttemptPhase, Code, LaunchSpec
-from mlp_hub.executors.mounted.directories import Directories
 from mlp_hub.executors.nodes import NodeInfo, Taint
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 
 ROOM = Resources(8000, 0, 8192)

@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.domain.jobs.job import Cause, Failure
-from mlp_hub.executors.mounted import spool
+from mlp_hub.executors.shared_volume import spool
 from mlp_hub.scheduler.fairness.usage import UsageMeter
 from mlp_hub.service.lifecycle.job_tokens import digest, make_token
 from mlp_hub.service.lifecycle.messages import behind, ended, ranks_on
 from mlp_hub.service.metrics.service import _renumbered
-from mlp_hub.service.state.bus import RESYNC, Broker, job_topic
+from mlp_hub.service.state.bus import RESYNC, Bus, job_topic
 from mlp_hub.service.support.uids import UidMaker
 
 
 async def test_a_subscriber_gets_its_topic_only_and_in_order() -> None:
-    broker = Broker()
+    broker = Bus()
     with broker.subscribe(job_topic("a")) as news:
         for i in range(3):
             broker.publish(job_topic("a"), i)
@@ -31,7 +31,7 @@ async def test_a_subscriber_gets_its_topic_only_and_in_order() -> None:
 
 
 async def test_a_slow_subscriber_is_told_to_read_again_and_holds_up_nobody() -> None:
-    broker = Broker()
+    broker = Bus()
     slow, fast = broker.subscribe(("t",), limit=3), broker.subscribe(("t",), limit=10)
     for i in range(5):
         broker.publish(("t",), i)

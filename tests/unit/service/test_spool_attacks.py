@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mlp_hub.executors.mounted import spool
+from mlp_hub.executors.shared_volume import spool
 
 
 def _metrics(workspace: Path) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.executors.mounted.checkpoints import MOST_FILES, newest_checkpoint
+from mlp_hub.executors.shared_volume.checkpoints import MOST_FILES, newest_checkpoint
 from mlp_hub.service.jobs.history import RecordedStop, kept_words, last_stop
 from mlp_hub.store.records import JobEvent
 from mlp_language.message import NOTHING, msg, verbatim

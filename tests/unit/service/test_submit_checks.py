@@ -17,13 +17,13 @@ from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.sweep import Budget, Sweep, SweepPhase, SweepTrial
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.service.jobs.validation import ADDED_LATER, check_runtime, checked_spec, fingerprint, still_there
 from mlp_hub.service.sweeps.asked import sweep_spec
 from mlp_hub.service.sweeps.worker import trial_spec
-from notebook_files import notebook
+from support.files.notebook_files import notebook
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def directories(tmp_path: Path) -> Directories:
 
 def check(directories: Directories, **fields: Any) -> JobSpec:
     fields = {"name": "j", **({} if "entry" in fields else {"code": "x"}), **fields}
-    workspace = MountedWorkspace(directories, Fence())
+    workspace = SharedVolumeWorkspace(directories, Fence())
     return asyncio.run(checked_spec(JobCreate(**fields), "ann", {"red"}, "red", workspace))
 
 
@@ -217,7 +217,7 @@ def test_a_variable_that_the_runtime_sets_for_each_rank_is_not_silently_replaced
 
 def test_so_is_one_of_a_tenants_own_runtime(directories: Directories) -> None:
     own = Runtime("mine", "Mine", "", env={"PLACE": "{rank}", "ALL": "{world_size}"}, tenant="red")
-    workspace = MountedWorkspace(directories, Fence())
+    workspace = SharedVolumeWorkspace(directories, Fence())
 
     def asked(name: str) -> JobSpec:
         job = JobCreate(name="j", code="x", runtime="mine", env={name: "1"})
@@ -253,7 +253,7 @@ def test_every_trial_of_a_sweep_and_member_of_an_array_starts_in_the_same_direct
     directories: Directories,
 ) -> None:
     asked = SweepCreate(name="s", code="x", array="0-3", workdir="./project")
-    workspace = MountedWorkspace(directories, Fence())
+    workspace = SharedVolumeWorkspace(directories, Fence())
     job = asyncio.run(checked_spec(asked, "ann", {"red"}, "red", workspace))
     sweep = Sweep("uid", sweep_spec(asked, job), 1, SweepPhase.RUNNING, Budget(4), 1.0)
     assert [trial_spec(sweep, SweepTrial(n, {"index": n})).workdir for n in range(4)] == ["project"] * 4

@@ -13,7 +13,7 @@ from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.scheduler.model.types import Snapshot
 from mlp_hub.service.tenants import preview_starts
 from mlp_hub.service.tenants.preview import preview
-from scheduler_builders import job, node, runs, snapshot, tenant
+from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 NOW = 1000.0
 

@@ -13,8 +13,8 @@ from mlp_hub.executors.base import TenantPlace
 from mlp_hub.service.lifecycle.tenant_places import most_of
 from mlp_hub.service.quota.accounting import tree_of
 from mlp_language.message import msg
-from platform_rig import Rig, running_rig
-from waiting import until
+from support.rigs.platform_rig import Rig, running_rig
+from support.waiting import until
 
 
 class Told:

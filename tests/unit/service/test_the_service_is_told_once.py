@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from mlp_hub.dav import service as doors
-from mlp_hub.dav.service import ServiceDoor
+from mlp_hub.dav.service import AccessClient
 from mlp_hub.service.health import files
 from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.health.problems import Problem
-from waiting import wait_for
+from support.waiting import wait_for
 
 UID = "0" * 26
 
@@ -76,7 +76,7 @@ def where(tmp_path: Path) -> Path:
 
 def test_a_take_without_an_answer_is_asked_for_again_under_its_key(where: Path) -> None:
     with service(where, None, 503) as served:
-        assert ServiceDoor(where, "token").take(UID, 7).status == 200
+        assert AccessClient(where, "token").request_room(UID, 7).status == 200
         assert [path for path, _ in served.told] == ["stored:take"] * 3
         assert len({told["once"] for _, told in served.told}) == 1
 
@@ -84,7 +84,7 @@ def test_a_take_without_an_answer_is_asked_for_again_under_its_key(where: Path) 
 def test_a_take_that_is_never_answered_is_taken_back(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors, "TAKEN_S", 0)
     with service(where, None) as served:
-        assert ServiceDoor(where, "token").take(UID, 7).status == 503
+        assert AccessClient(where, "token").request_room(UID, 7).status == 503
         wait_for(lambda: len(served.told) == 2, message="for it to be taken back")
         (_, taken), (path, back) = served.told
         assert path == "stored:give"
@@ -93,7 +93,7 @@ def test_a_take_that_is_never_answered_is_taken_back(where: Path, monkeypatch: p
 
 def test_a_write_is_reported_again_under_its_key_until_it_is_received(where: Path) -> None:
     with service(where, None, None, 503) as served:
-        ServiceDoor(where, "token").give(UID, 7, 5)
+        AccessClient(where, "token").report_written(UID, 7, 5)
         wait_for(lambda: len(served.told) == 4, message="for it to be heard")
         assert len({told["once"] for _, told in served.told}) == 1
 
@@ -101,7 +101,7 @@ def test_a_write_is_reported_again_under_its_key_until_it_is_received(where: Pat
 @pytest.mark.parametrize(("status", "refused"), [(200, False), (401, True), (403, True), (503, None)])
 def test_it_knows_whether_its_token_is_known(where: Path, status: int, refused: bool | None) -> None:
     with service(where, status):
-        door = ServiceDoor(where, "token")
+        door = AccessClient(where, "token")
         assert door.begun() is (status == 200)
         assert door.refused is refused
 

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 
 from mlp_hub.pools import FairPool
 from mlp_hub.service.datasets.fetch_turns import HELD_S, FetchTurns
-from waiting import PATIENCE_S, until
+from support.waiting import PATIENCE_S, until
 
 
 async def taken(turns: FetchTurns, held: AsyncExitStack, *who: tuple[str, str]) -> list[str]:

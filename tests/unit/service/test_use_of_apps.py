@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse, together, told
+from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse, merged_report, together
 
 BOUNDS = (5, 10)
 ONE = AppUse(100.0, 3, 1, 30, 60, 160.0, BOUNDS, (1, 1, 1), (MinuteOfUse(2, 3, 1, 30, 60),))
@@ -14,7 +14,7 @@ TWO = AppUse(
 
 
 def test_counts_of_two_processes_are_added_up() -> None:
-    both = told(told(None, "a", ONE), "b", TWO)
+    both = merged_report(merged_report(None, "a", ONE), "b", TWO)
     assert both.total == AppUse(
         100.0,
         5,
@@ -28,20 +28,20 @@ def test_counts_of_two_processes_are_added_up() -> None:
     )
     assert both.without("b") == ONE
     assert both.without("c") == both.total
-    assert told(None, "a", ONE).without("a") is None
+    assert merged_report(None, "a", ONE).without("a") is None
 
 
 def test_counts_reported_again_or_late_count_once() -> None:
-    stored = told(None, "a", ONE)
+    stored = merged_report(None, "a", ONE)
     more = replace(
         ONE, requests=9, last=170.0, minutes=(MinuteOfUse(2, 5, 1, 1, 1), MinuteOfUse(3, 4, 0, 1, 1))
     )
-    newer = told(stored, "a", more)
+    newer = merged_report(stored, "a", more)
     assert newer.total == more
-    assert told(newer, "a", ONE) == newer
-    assert told(newer, "a", more) == newer
+    assert merged_report(newer, "a", ONE) == newer
+    assert merged_report(newer, "a", more) == newer
     # only the minutes that changed are told
-    last = told(newer, "a", replace(more, requests=10, minutes=(MinuteOfUse(3, 5, 0, 2, 2),)))
+    last = merged_report(newer, "a", replace(more, requests=10, minutes=(MinuteOfUse(3, 5, 0, 2, 2),)))
     assert last.total.minutes == (MinuteOfUse(2, 5, 1, 1, 1), MinuteOfUse(3, 5, 0, 2, 2))
 
 

@@ -28,17 +28,17 @@ async def test_a_jump_is_told_once_and_again_where_nobody_could_be_told() -> Non
     watch = WallClockWatch(lambda: clocks.wall, moved, lambda: clocks.steady)
     clocks.on(1.0, jump=3600.0)
     with pytest.raises(OSError, match="away"):
-        await watch.look()
+        await watch.check_clock()
     assert told == []
-    await watch.look()
-    await watch.look()
+    await watch.check_clock()
+    await watch.check_clock()
     assert told == [3600.0]
     for _ in range(100):  # set right bit by bit
         clocks.on(1.0, jump=0.2)
-        await watch.look()
+        await watch.check_clock()
     assert told == [3600.0]
     clocks.on(1.0, jump=-3600.0)
-    await watch.look()
+    await watch.check_clock()
     assert [round(by) for by in told] == [3600, -3600]
 
 

@@ -22,7 +22,7 @@ from mlp_hub.service.disk.rules import GIB, MIB, home_is_full
 from mlp_hub.service.disk.watch import Disk
 from mlp_hub.service.lifecycle.retention import Retention
 from mlp_language.message import Message, Quantity, msg
-from waiting import PATIENCE_S
+from support.waiting import PATIENCE_S
 
 DEEP = msg("directories nested more than {n} levels deep", n=200)
 HOME = DiskPolicy(home=GIB)
@@ -100,7 +100,7 @@ class Machine:
 
     async def look(self, times: int = 1) -> list[str]:
         for _ in range(times):
-            await self.disk.look()
+            await self.disk.check_disk()
             await asyncio.sleep(0)
         return self.ended
 
@@ -224,13 +224,13 @@ async def test_all_waiters_for_the_measurement_of_a_home_share_one_look(
 ) -> None:
     async with watched_machine() as m:
         m.endless = True
-        look, looks = m.disk.look, []
+        look, looks = m.disk.check_disk, []
 
         async def counted() -> None:
             looks.append(1)
             await look()
 
-        monkeypatch.setattr(m.disk, "look", counted)
+        monkeypatch.setattr(m.disk, "check_disk", counted)
         await asyncio.gather(*(m.disk.check_home("ann") for _ in range(5)))
         assert len(looks) == 1
         monkeypatch.setattr(watch, "PAUSE_S", 3600.0)
@@ -287,7 +287,7 @@ async def test_why_a_job_over_its_bound_is_stopped_is_said_with_quantities_not_w
         job = m.job("wide")
         m.size["wide"] = 2048
         assert await m.look() == [job.attempt]
-        why = m.failures[0].told.args["why"]
+        why = m.failures[0].localized_message.args["why"]
         assert isinstance(why, Message)
         assert why.args == {"used": Quantity(2048, "MiB"), "bound": Quantity(1024, "MiB")}
 

@@ -24,7 +24,7 @@ windows = st.lists(
 def supply(quota: dict[str, int | None], reserved: dict[str, int], cpu: int) -> Supply:
     size = Resources(cpu=cpu)
     tenants = [Tenant(n, Quota(cpu=quota[n]), reserved=Quota(cpu=reserved[n])) for n in TENANTS]
-    return Supply.of(tenants, [NodeInfo("n", size, size)])
+    return Supply.from_tenants(tenants, [NodeInfo("n", size, size)])
 
 
 @given(
@@ -78,7 +78,7 @@ def test_a_window_is_held_against_the_quotas_above_its_tenant_with_all_that_is_k
         Tenant("sister", Quota(), parent="top", reserved=Quota(cpu=2000)),
         Tenant("other", Quota()),
     ]
-    supply = Supply.of(tenants, [NodeInfo("n", size, size)])
+    supply = Supply.from_tenants(tenants, [NodeInfo("n", size, size)])
     first = BookedWindow("grandkid", "a", 10.0, 20.0, Quota(cpu=5000), made_at=1.0)
     second = BookedWindow("kid", "b", 15.0, 30.0, Quota(cpu=4000), made_at=2.0)
     elsewhere = BookedWindow("other", "c", 0.0, 99.0, Quota(cpu=60_000), made_at=3.0)

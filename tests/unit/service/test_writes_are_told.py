@@ -54,7 +54,9 @@ CALLS: dict[str, tuple[Call, list[str]]] = {
         ["changed"],
     ),
     "expiry": (
-        lambda db, told: Ledger(db, lambda: 0.0, tuple, changed=lambda: told.append("changed")).sweep(),
+        lambda db, told: Ledger(
+            db, lambda: 0.0, tuple, changed=lambda: told.append("changed")
+        ).expire_requests(),
         ["changed"],
     ),
     "booking": (

@@ -18,7 +18,7 @@ from mlp_spawner.grant import Grant
 from mlp_spawner.options import Choice, Defaults, choose, environment_in, form, from_form, repeated
 from mlp_spawner.paths import Paths
 from mlp_spawner.service import Account, Room, ServerEnvironment
-from server_pods import made
+from support.cluster.server_pods import made
 
 DEFAULTS = Defaults(0.2, 1024)
 VISION = ServerEnvironment("u1", "vision", kernel="mlp-env-vision")

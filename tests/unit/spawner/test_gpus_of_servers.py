@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kube_installation import installation
 from mlp_cluster import fake_nodes
 from mlp_hub.executors.kubernetes.notebooks import Gpus, NoGpus, gpus_of
 from mlp_hub.kubernetes.kinds import Object
-from server_pods import made
+from support.cluster.kube_installation import installation
+from support.cluster.server_pods import made
 
 PRODUCT = "nvidia.com/gpu.product"
 ABSENT = {"key": "mlp-hub/gpu-kind", "operator": "DoesNotExist"}

@@ -76,7 +76,7 @@ def holding(ledger):
 
 
 async def test_a_server_takes_keeps_and_gives_back(holding, ledger):
-    await holding.take("ann", "ann's notebook", AMOUNT)
+    await holding.hold_amount("ann", "ann's notebook", AMOUNT)
     assert ledger.rows == {"ann/": "tried"}
     await holding.keep()
     assert ledger.rows == {"ann/": "confirmed"}
@@ -89,7 +89,7 @@ async def test_a_server_takes_keeps_and_gives_back(holding, ledger):
 def test_a_refusal_leaves_nothing_behind(holding, ledger):
     ledger.full = True
     with pytest.raises(ServiceRefused):
-        asyncio.run(holding.take("ann", "ann's notebook", AMOUNT))
+        asyncio.run(holding.hold_amount("ann", "ann's notebook", AMOUNT))
     assert holding.step == NOTHING
 
 
@@ -97,7 +97,7 @@ def test_a_refusal_leaves_nothing_behind(holding, ledger):
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_crash_at_any_step_heals_at_the_next_look(holding, ledger, at, when):
     async def life():
-        await holding.take("ann", "ann's notebook", AMOUNT)
+        await holding.hold_amount("ann", "ann's notebook", AMOUNT)
         await holding.keep()
         await holding.give_back()
 
@@ -112,7 +112,7 @@ def test_a_crash_at_any_step_heals_at_the_next_look(holding, ledger, at, when):
 
 def test_an_unreleased_holding_is_remembered_while_the_service_is_away(holding, ledger):
     async def story():
-        await holding.take("ann", "ann's notebook", AMOUNT)
+        await holding.hold_amount("ann", "ann's notebook", AMOUNT)
         await holding.keep()
 
     asyncio.run(story())
@@ -130,16 +130,16 @@ def test_an_unreleased_holding_is_remembered_while_the_service_is_away(holding, 
 
 
 async def test_a_new_start_first_gives_back_what_the_last_one_held(holding, ledger):
-    await holding.take("ann", "ann's notebook", AMOUNT)
+    await holding.hold_amount("ann", "ann's notebook", AMOUNT)
     await holding.keep()
-    await holding.take("ann", "ann's notebook", Amount("blue", 1, 100))
+    await holding.hold_amount("ann", "ann's notebook", Amount("blue", 1, 100))
     assert ledger.steps == ["try", "confirm", "release", "try"]
 
 
 def test_room_that_is_being_made_is_waited_for_and_each_wait_is_told(holding, ledger, monkeypatch):
     monkeypatch.setattr("mlp_spawner.holding.ASK_EVERY_S", 0.01)
     ledger.making, told = 3, []
-    asyncio.run(holding.take("ann", "ann's notebook", AMOUNT, patience_s=30, waits=told.append))
+    asyncio.run(holding.hold_amount("ann", "ann's notebook", AMOUNT, patience_s=30, waits=told.append))
     assert ledger.rows == {"ann/": "tried"}
     assert ledger.steps == ["try"] * 4
     assert told == ["blue takes back its own at 09:37"] * 3
@@ -150,7 +150,7 @@ def test_a_server_with_too_long_a_wait_gives_up_its_place_at_once_and_shows_the_
 ):
     ledger.making, ledger.after = 9, 600.0
     with pytest.raises(ServiceRefused, match="blue takes back its own at 09:37") as caught:
-        asyncio.run(holding.take("ann", "ann's notebook", AMOUNT, patience_s=60))
+        asyncio.run(holding.hold_amount("ann", "ann's notebook", AMOUNT, patience_s=60))
     assert caught.value.reason == "WaitingForPreempted"
     assert ledger.rows == {}
     assert ledger.steps == ["try", "cancel"]
@@ -161,7 +161,7 @@ def test_patience_ends_and_its_place_is_given_up(holding, ledger, monkeypatch):
     monkeypatch.setattr("mlp_spawner.holding.ASK_EVERY_S", 0.01)
     ledger.making, ledger.after = 10**6, 0.05
     with pytest.raises(ServiceRefused):
-        asyncio.run(holding.take("ann", "ann's notebook", AMOUNT, patience_s=0.06))
+        asyncio.run(holding.hold_amount("ann", "ann's notebook", AMOUNT, patience_s=0.06))
     assert ledger.rows == {}
     assert holding.step == NOTHING
 
@@ -170,7 +170,7 @@ def test_a_hub_that_dies_while_it_waits_for_room_gives_its_place_up_later(holdin
     ledger.making = 10**6
 
     async def life():
-        task = asyncio.create_task(holding.take("ann", "ann's notebook", AMOUNT, patience_s=30))
+        task = asyncio.create_task(holding.hold_amount("ann", "ann's notebook", AMOUNT, patience_s=30))
         await asyncio.sleep(0.05)
         assert ledger.rows == {"ann/": "pending"}
         task.cancel()

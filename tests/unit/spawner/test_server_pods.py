@@ -11,7 +11,7 @@ from mlp_language.render import plain
 from mlp_spawner import pod_states
 from mlp_spawner.environment import build_for_pod
 from mlp_spawner.pod_manifest import pod_name
-from server_pods import AT, made
+from support.cluster.server_pods import AT, made
 
 
 def test_a_pod_is_its_tenants_and_found_by_the_hubs_selector() -> None:

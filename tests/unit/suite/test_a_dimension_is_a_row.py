@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-ROWS = {"hub/mlp_hub/domain/dimensions.py", "widgets/src/core/dimensions.ts"}
+ROWS = {"hub/mlp_hub/domain/dimensions.py", "widgets/src/core/format/dimensions.ts"}
 ACTS = {
     "hub/mlp_hub/executors/kubernetes/gang/pods.py",
     "hub/mlp_hub/executors/local/prepare.py",
@@ -15,7 +15,7 @@ ACTS = {
     "hub/mlp_hub/sandbox/spec.py",
     "hub/mlp_hub/service/lifecycle/messages.py",
 }
-MADE = {"extensions/mlp/terms.py", "widgets/src/core/terms.ts"}
+MADE = {"extensions/mlp/terms.py", "widgets/src/core/format/terms.ts"}
 _NAMED = re.compile(r"(?<!/dev/)\bshm(?:_mib)?\b")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import SLOWEST
-from slices import Slice
+from support.slices import Slice
 
 FILES = list(Path("tests/integration").rglob("test_*.py"))
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from persistent_write import PersistentWrite
+from support.failover.persistent_write import PersistentWrite
 
 
 def test_an_answer_that_comes_while_the_next_attempts_are_made_counts() -> None:

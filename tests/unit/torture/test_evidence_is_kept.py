@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-import failover_evidence
-from failover_evidence import FailoverEvidence
+from support.failover import failover_evidence
+from support.failover.failover_evidence import FailoverEvidence
 
 
 def test_one_look_that_fails_takes_nothing_from_the_others(

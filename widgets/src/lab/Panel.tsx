@@ -1,19 +1,19 @@
 /** The side panel: my jobs and, where I administer a team, its; and what is left of my quota. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { Announced } from "../components/Announced";
-import { Empty, ErrorBox, Loading, StateBadge } from "../components/basics";
-import { useLoad, useNow } from "../components/hooks";
-import { useLanguage } from "../components/language";
-import { QuotaBars } from "../components/QuotaBars";
-import { paths, type Client } from "../core/api";
-import { n, t } from "../core/language";
-import { noteOf } from "../core/notes";
-import { reference } from "../core/runs";
-import { timing } from "../core/spans";
-import { NEWEST, type Watch } from "../core/watching";
-import type { Job, QueueEntry, Usage } from "../core/wire";
-import { Select } from "../panel/form";
+import { Announced } from "../components/basics/Announced";
+import { Empty, ErrorBox, Loading, StateBadge } from "../components/basics/basics";
+import { useLoad, useNow } from "../components/basics/hooks";
+import { useLanguage } from "../components/basics/language";
+import { QuotaBars } from "../components/basics/QuotaBars";
+import { paths, type Client } from "../core/service/api";
+import { n, t } from "../core/format/language";
+import { noteOf } from "../core/jobs/notes";
+import { reference } from "../core/jobs/runs";
+import { timing } from "../core/jobs/spans";
+import { NEWEST, type Watch } from "../core/jobs/watching";
+import type { Job, QueueEntry, Usage } from "../core/service/wire";
+import { Select } from "../components/basics/form";
 
 const EVERY_MS = 4000;
 const QUOTA_MS = 10_000;

@@ -1,16 +1,16 @@
 /** A script or a notebook as a job, with the options of `mlp submit` that most jobs need. */
 import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { ErrorBox } from "../components/basics";
-import { Dialog } from "../components/Dialog";
-import { useLoad } from "../components/hooks";
-import { paths, type Client } from "../core/api";
-import { t } from "../core/language";
-import { reference, title } from "../core/runs";
-import { COUNTED, ROWS } from "../core/dimensions";
-import { isNotebook, read, textsOf, type FieldName } from "../core/submitform";
-import type { Job, RuntimeInfo } from "../core/wire";
-import { Field, Select } from "../panel/form";
+import { ErrorBox } from "../components/basics/basics";
+import { Dialog } from "../components/basics/Dialog";
+import { useLoad } from "../components/basics/hooks";
+import { paths, type Client } from "../core/service/api";
+import { t } from "../core/format/language";
+import { reference, title } from "../core/jobs/runs";
+import { COUNTED, ROWS } from "../core/format/dimensions";
+import { isNotebook, read, textsOf, type FieldName } from "../core/jobs/submitform";
+import type { Job, RuntimeInfo } from "../core/service/wire";
+import { Field, Select } from "../components/basics/form";
 
 export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
   client: Client;

@@ -3,18 +3,18 @@
  * Every token is optional: Notebook has no tabs, launcher or status bar, and then the hub's pages stand in.
  */
 import { render, type JSX } from "preact";
-import { languageOfNotebook, serverClient, show } from "../cell";
-import { keepFocus } from "../components/focus";
-import { spoken, useLanguage } from "../components/language";
-import { keepIn, keptIn } from "../components/kept";
-import { Announcer, type Herald } from "../core/announcer";
-import { learn } from "../core/catalogues";
-import { t } from "../core/language";
-import { reference } from "../core/runs";
-import { hubPages, withoutSettings } from "../core/server";
-import { isNotebook, runnable } from "../core/submitform";
-import { counts, SHOWN, Watch, type Clock, type News } from "../core/watching";
-import type { Job } from "../core/wire";
+import { languageOfNotebook, serverClient, show } from "./cell";
+import { keepFocus } from "../components/basics/focus";
+import { spoken, useLanguage } from "../components/basics/language";
+import { keepIn, keptIn } from "../components/basics/kept";
+import { Announcer, type Herald } from "../core/accounts/announcer";
+import { learn } from "../core/format/catalogues";
+import { t } from "../core/format/language";
+import { reference } from "../core/jobs/runs";
+import { hubPages, withoutSettings } from "../core/service/server";
+import { isNotebook, runnable } from "../core/jobs/submitform";
+import { counts, SHOWN, Watch, type Clock, type News } from "../core/jobs/watching";
+import type { Job } from "../core/service/wire";
 import { shared, type Application, type ApputilsModule, type Args, type Files, type Launcher, type LuminoModule, type LuminoWidget, type Palette, type Restorer, type Shared, type StatusBar, type UiModule } from "./modules";
 import { Panel, useWatch } from "./Panel";
 import { SubmitForm } from "./SubmitForm";

@@ -1,20 +1,20 @@
 /** Frame of the pages: the bar at their top with the navigation, and what all of them show. */
 import type { JSX } from "preact";
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { ErrorBox, Empty, Icon, Loading } from "../components/basics";
-import { ApiError, paths, type Client } from "../core/api";
-import { themes as themeWords, type Theme, type Themes } from "../core/theme";
-import type { JoinRequest, QuotaRequest, Session, User } from "../core/wire";
-import { useCountChanged, useLoad, type Counted } from "../components/hooks";
+import { ErrorBox, Empty, Icon, Loading } from "../components/basics/basics";
+import { ApiError, paths, type Client } from "../core/service/api";
+import { themes as themeWords, type Theme, type Themes } from "../core/accounts/theme";
+import type { JoinRequest, QuotaRequest, Session, User } from "../core/service/wire";
+import { useCountChanged, useLoad, type Counted } from "../components/basics/hooks";
 import { choose, follow } from "./chosen";
-import { HubProvider } from "./context";
-import { PageHead } from "./form";
-import { Announced } from "../components/Announced";
-import { base, href, hubPage, Link, useAddress } from "./address";
-import { Telling } from "./Notifications";
+import { HubProvider } from "./shared/context";
+import { PageHead } from "../components/basics/form";
+import { Announced } from "../components/basics/Announced";
+import { base, href, hubPage, Link, useAddress } from "./shared/address";
+import { Telling } from "./accounts/Notifications";
 import { entries, place, type Place } from "./pages";
-import { useLanguage } from "../components/language";
-import { LANGUAGES, n, t } from "../core/language";
+import { useLanguage } from "../components/basics/language";
+import { LANGUAGES, n, t } from "../core/format/language";
 
 function nothing(): Place {
   return {

@@ -2,10 +2,10 @@
  * Which language the pages speak: the user's setting, as soon as the session tells it, until then this browser's cookie,
  * else what the browser asks for. The cookie follows the setting: the page to log in has nothing else.
  */
-import { spoken } from "../components/language";
-import { learn } from "../core/catalogues";
-import { language, LANGUAGES, languageOf } from "../core/language";
-import { base } from "./address";
+import { spoken } from "../components/basics/language";
+import { learn } from "../core/format/catalogues";
+import { language, LANGUAGES, languageOf } from "../core/format/language";
+import { base } from "./shared/address";
 
 const COOKIE = "mlp-language";
 const YEAR_S = 31_536_000;

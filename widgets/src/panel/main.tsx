@@ -1,11 +1,11 @@
 /** Entry of the pages below /services/mlp/. */
 import { render } from "preact";
-import { keepFocus } from "../components/focus";
-import { Client } from "../core/api";
-import { Themes } from "../core/theme";
+import { keepFocus } from "../components/basics/focus";
+import { Client } from "../core/service/api";
+import { Themes } from "../core/accounts/theme";
 import { App } from "./App";
 import { begin } from "./chosen";
-import { base } from "./address";
+import { base } from "./shared/address";
 import "uplot/dist/uPlot.min.css";
 import "../styles/base.css";
 import "../styles/monitor.css";

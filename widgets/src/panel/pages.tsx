@@ -1,26 +1,26 @@
 /** The panel's pages, one row each: where it is, what it is called, who sees it, and its entry in the navigation. */
 import type { JSX } from "preact";
-import { t } from "../core/language";
-import type { Session } from "../core/wire";
-import { AllRunsPage } from "./AllRuns";
-import { AppPage, AppsPage } from "./Apps";
-import { AuditPage } from "./Audit";
-import { ComparePage } from "./Compare";
-import { DatasetPage, DatasetsPage } from "./Datasets";
-import { EnvironmentPage, EnvironmentsPage } from "./Environments";
-import { JobPage, JobsPage } from "./Jobs";
-import { MePage } from "./Me";
-import { ModelPage, ModelsPage } from "./Models";
-import { NodesPage } from "./Nodes";
-import { OverviewPage } from "./Overview";
-import { QueuePage } from "./Queue";
-import { QuotaPage } from "./Quota";
-import { SweepPage, SweepsPage } from "./Sweeps";
-import { RequestsPage } from "./Requests";
-import { NewTenantPage, TenantPage, TenantsPage } from "./Tenants";
-import { RunsPage } from "./Runs";
-import { UsersPage } from "./Users";
-import { WhatIfPage } from "./WhatIf";
+import { t } from "../core/format/language";
+import type { Session } from "../core/service/wire";
+import { AllRunsPage } from "./platform/AllRuns";
+import { AppPage, AppsPage } from "./apps/Apps";
+import { AuditPage } from "./teams/Audit";
+import { ComparePage } from "./jobs/Compare";
+import { DatasetPage, DatasetsPage } from "./stored/Datasets";
+import { EnvironmentPage, EnvironmentsPage } from "./stored/Environments";
+import { JobPage, JobsPage } from "./jobs/Jobs";
+import { MePage } from "./accounts/Me";
+import { ModelPage, ModelsPage } from "./stored/Models";
+import { NodesPage } from "./platform/Nodes";
+import { OverviewPage } from "./platform/Overview";
+import { QueuePage } from "./jobs/Queue";
+import { QuotaPage } from "./teams/Quota";
+import { SweepPage, SweepsPage } from "./jobs/Sweeps";
+import { RequestsPage } from "./teams/Requests";
+import { NewTenantPage, TenantPage, TenantsPage } from "./teams/Tenants";
+import { RunsPage } from "./jobs/Runs";
+import { UsersPage } from "./platform/Users";
+import { WhatIfPage } from "./platform/WhatIf";
 
 interface Page {
   /** Its address, as `tenants/:`; each colon is a part that names something, and is handed to what follows. */

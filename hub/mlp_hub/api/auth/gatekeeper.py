@@ -80,19 +80,19 @@ class Gatekeeper:
         admitted: Admitted,
         address: str,
         every_s: float,
-        told: Callable[[Admitted], Awaitable[None]] | None = None,
+        on_admitted: Callable[[Admitted], Awaitable[None]] | None = None,
     ) -> None:
         """Return once an admitted caller would not be admitted any more; open connections end then.
 
-        `told`, if given, is called each time with the caller's present state. A hub that cannot be asked
+        `on_admitted`, if given, is called each time with the caller's present state. A hub that cannot be asked
         does not count as a refusal.
         """
         while True:
             await asyncio.sleep(every_s)
             try:
                 now = await self.admit_again(admitted, address)
-                if told is not None:
-                    await told(now)
+                if on_admitted is not None:
+                    await on_admitted(now)
             except (Unauthorized, Refused):
                 return
             except Unavailable:
@@ -129,7 +129,7 @@ class Gatekeeper:
         return await authorize(route, principal, params, self._service.platform)
 
     def _take(self, bucket: str, key: str) -> None:
-        wait = self._service.limiter.take(bucket, key)
+        wait = self._service.limiter.take_token(bucket, key)
         if wait:
             raise TooMany(wait)
 

@@ -54,9 +54,11 @@ class TokenUses:
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
-    async def of(self, user: str, tokens: Collection[str] | None = None) -> Mapping[str, tuple[str, float]]:
+    async def uses_of(
+        self, user: str, tokens: Collection[str] | None = None
+    ) -> Mapping[str, tuple[str, float]]:
         """Return for a user's tokens, or these of them, from where they were used last, and since when from there."""
-        return await self._db.read(lambda tx: tx.token_uses.of(user, tokens))
+        return await self._db.read(lambda tx: tx.token_uses.uses_of(user, tokens))
 
     async def _write(self, key: bytes, token: str, user: str, address: str) -> None:
         now = self._clock()

@@ -10,19 +10,19 @@ from typing import Any
 import msgspec
 from tornado.httputil import HTTPHeaders
 
-from mlp_api.said import writer
+from mlp_api.localized import writer
 from mlp_hub.api.auth.authentication import TooMany, Unauthorized
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.jobs.wire import fact_to
 from mlp_hub.store.errors import ValueRefused
-from mlp_language.message import Eyes, Message, msg, to_data
+from mlp_language.message import Message, Viewer, msg, to_data
 from mlp_language.render import ENGLISH, Reader, render
 
 log = logging.getLogger(__name__)
 JSON = "application/json"
 FAULT = msg("something went wrong here; it was logged, trying again may help")
-STRANGER = Eyes(own=frozenset())
-"""Eyes that see nobody's jobs: the viewer is not yet known."""
+STRANGER = Viewer(own=frozenset())
+"""Viewer who sees nobody's jobs: the viewer is not yet known."""
 VARY = "Cookie, Accept-Language, Time-Zone"
 """Headers that an answer's text goes by."""
 REASONS = {
@@ -80,15 +80,15 @@ def plain(status: int, media: str, body: bytes, language: str = "") -> bytes:
     return b"%b%d\r\n\r\n%b" % (_head(status, media, language), len(body), body)
 
 
-def encode(value: Any, reader: Reader = ENGLISH, eyes: Eyes = STRANGER) -> bytes:
-    """Encode an answer as JSON for one reader with such eyes; numbers that are not finite become null."""
-    return msgspec.json.Encoder(enc_hook=writer(reader, eyes)).encode(value)
+def encode(value: Any, reader: Reader = ENGLISH, viewer: Viewer = STRANGER) -> bytes:
+    """Encode an answer as JSON for one reader with such rights; numbers that are not finite become null."""
+    return msgspec.json.Encoder(enc_hook=writer(reader, viewer)).encode(value)
 
 
 def of_error(
-    error: BaseException, what: str, reader: Reader, eyes: Eyes = STRANGER
+    error: BaseException, what: str, reader: Reader, viewer: Viewer = STRANGER
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
-    """Turn what a handler raised into (status, body, extra headers), told to a reader with such eyes.
+    """Turn what a handler raised into (status, body, extra headers), told to a reader with such rights.
 
     Faults are logged, never shown.
     """
@@ -96,14 +96,14 @@ def of_error(
         log.warning("%s was sent what cannot be stored: %s", what, error.__cause__)
         error = Refused(Reason.INVALID, error.message)
     status, message, extra = _answer_to(error, what)
-    if isinstance(error, Refused) and error.eyes is not None:
-        eyes = error.eyes
-    shown = eyes.hidden(message)
+    if isinstance(error, Refused) and error.viewer is not None:
+        viewer = error.viewer
+    shown = viewer.hidden(message)
     body: dict[str, Any] = {"msg": render(shown, reader), "detail": to_data(shown)}
     if isinstance(error, Refused):
         body["reason"] = str(error.reason)
         facts = [fact_to(f) for f in error.facts]
-        body["facts"] = msgspec.to_builtins(facts, enc_hook=writer(reader, eyes))
+        body["facts"] = msgspec.to_builtins(facts, enc_hook=writer(reader, viewer))
     return status, body, {"Content-Language": reader.language, "Vary": VARY, **extra}
 
 

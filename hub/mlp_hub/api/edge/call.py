@@ -20,7 +20,7 @@ from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.routes import Route
 from mlp_hub.domain.tenants.tenant_context import NOBODY, TenantContext
-from mlp_language.message import Eyes
+from mlp_language.message import Viewer
 from mlp_language.render import ENGLISH, Reader
 
 if TYPE_CHECKING:
@@ -108,12 +108,12 @@ class Call:
     if_range: str = ""
     address: str = ""
     reader: Reader = ENGLISH
-    eyes: Eyes = answers.STRANGER
+    viewer: Viewer = answers.STRANGER
     send: Callable[[Any], Any] | None = None
 
     def encode(self, value: Any) -> bytes:
         """Encode an answer in the language of the caller, without the parts that the caller may not see."""
-        return answers.encode(value, self.reader, self.eyes)
+        return answers.encode(value, self.reader, self.viewer)
 
     @property
     def platform(self) -> Platform:

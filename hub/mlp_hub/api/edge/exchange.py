@@ -28,11 +28,11 @@ from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
 from mlp_hub.api.edge import answers, decode
 from mlp_hub.api.edge.call import Call, Reply, Service
 from mlp_hub.api.edge.patience import Patience
-from mlp_hub.api.edge.reader import eyes_of, language_asked, reader_of, setting_of
+from mlp_hub.api.edge.reader import language_asked, reader_of, setting_of, viewer_of
 from mlp_hub.api.edge.replay import check_key
 from mlp_hub.api.routes import Route
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
-from mlp_language.message import Eyes, msg
+from mlp_language.message import Viewer, msg
 from mlp_language.render import Reader
 
 log = logging.getLogger(__name__)
@@ -191,8 +191,8 @@ class Exchange(HTTPMessageDelegate):
         except Exception as err:  # noqa: BLE001 - every error becomes an answer
             operation = self._found.route.operation if self._found else decode.clip(request.path)
             what = f"{request.method} {operation}"
-            eyes = await self._eyes()
-            status, body, extra = answers.of_error(err, what, await self._reader(), eyes)
+            viewer = await self._viewer()
+            status, body, extra = answers.of_error(err, what, await self._reader(), viewer)
             _let_go(err)
             with contextlib.suppress(StreamClosedError):
                 await self._send(status, answers.JSON, answers.encode(body), extra, None)
@@ -206,14 +206,14 @@ class Exchange(HTTPMessageDelegate):
         assert self._found is not None  # noqa: S101 - set, or an error was
         return self._found
 
-    async def _eyes(self) -> Eyes:
+    async def _viewer(self) -> Viewer:
         try:
-            return answers.STRANGER if self._found is None else await self._eyes_of(self._found)
+            return answers.STRANGER if self._found is None else await self._viewer_of(self._found)
         except Unavailable:
             return answers.STRANGER
 
-    async def _eyes_of(self, found: Admitted) -> Eyes:
-        return await eyes_of(self._service.platform, found.principal)
+    async def _viewer_of(self, found: Admitted) -> Viewer:
+        return await viewer_of(self._service.platform, found.principal)
 
     async def _reader(self) -> Reader:
         found = self._found
@@ -233,7 +233,7 @@ class Exchange(HTTPMessageDelegate):
             if_range=self._request.headers.get("If-Range", ""),
             address=self._address,
             reader=await self._reader(),
-            eyes=await self._eyes_of(found),
+            viewer=await self._viewer_of(found),
         )
 
     async def _handle(self, found: Admitted, call: Call) -> Any:

@@ -44,7 +44,7 @@ class Limiter:
         self._rates = rates
         self._buckets: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
 
-    def take(self, bucket: str, key: str) -> int:
+    def take_token(self, bucket: str, key: str) -> int:
         """Take one; 0 when it was there, else the whole seconds until one will be."""
         rate = self._rates[bucket]
         now = self._clock()
@@ -56,7 +56,7 @@ class Limiter:
             self._buckets.popitem(last=False)
         return wait
 
-    def give(self, bucket: str, key: str) -> None:
+    def return_token(self, bucket: str, key: str) -> None:
         """Put one back that was taken and is not to count."""
         level, then = self._buckets.get((bucket, key), (0.0, 0.0))
         if (bucket, key) in self._buckets:

@@ -14,7 +14,7 @@ from mlp_hub.api.edge.answers import STRANGER
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.pools import WorkKind, run_in
 from mlp_language.catalogue import COOKIE, LANGUAGES, catalogue, chosen, language_of
-from mlp_language.message import ALL, Eyes
+from mlp_language.message import ALL, Viewer
 from mlp_language.render import Reader
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ async def setting_of(platform: Platform, principal: Principal) -> str:
         return ""
 
 
-async def eyes_of(platform: Platform, principal: Principal) -> Eyes:
+async def viewer_of(platform: Platform, principal: Principal) -> Viewer:
     """Return what who asks may see of others' work; a job with its own token sees what its user does."""
     if principal.is_platform_admin:
         return ALL
-    return await platform.sights.of(principal.name) if principal.name else STRANGER
+    return await platform.visibility.viewer_of(principal.name) if principal.name else STRANGER
 
 
 def _zone(name: str) -> ZoneInfo | None:

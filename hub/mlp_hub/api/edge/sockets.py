@@ -12,7 +12,7 @@ from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
 from mlp_hub.api.auth.owned import KINDS, kind_in
 from mlp_hub.api.edge import answers, decode
 from mlp_hub.api.edge.call import Call, Service
-from mlp_hub.api.edge.reader import eyes_of, reader_of, setting_of
+from mlp_hub.api.edge.reader import reader_of, setting_of, viewer_of
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.service.state.frames import Shared
 from mlp_language.render import Reader, render
@@ -85,7 +85,7 @@ class StreamSocket(WebSocketHandler):
             await KINDS[kind].must_exist(service.platform, admitted.context, params["user"], params[kind])
         query = decode.query(request.query, admitted.route.query)
         reader = await self._reader(await setting_of(service.platform, admitted.principal))
-        eyes = await eyes_of(service.platform, admitted.principal)
+        viewer = await viewer_of(service.platform, admitted.principal)
         self._call = Call(
             service,
             admitted.route,
@@ -94,7 +94,7 @@ class StreamSocket(WebSocketHandler):
             admitted.context,
             query=query,
             reader=reader,
-            eyes=eyes,
+            viewer=viewer,
         )
         self._admitted = admitted
 
@@ -129,10 +129,10 @@ class StreamSocket(WebSocketHandler):
         assert admitted is not None  # noqa: S101
         assert call is not None  # noqa: S101
 
-        async def told(again: Admitted) -> None:
-            call.eyes = await eyes_of(self._service.platform, again.principal)
+        async def update_viewer(again: Admitted) -> None:
+            call.viewer = await viewer_of(self._service.platform, again.principal)
 
-        await self._gatekeeper.watch(admitted, self._address, self._service.config.recheck_s, told)
+        await self._gatekeeper.watch(admitted, self._address, self._service.config.recheck_s, update_viewer)
         self.close(TOKEN_ENDED, "the token is not valid any more")
 
 

@@ -43,7 +43,7 @@ async def _for_person(call: Call, user: str) -> Sequence[Announcement]:
 
 async def every(call: Call) -> Sequence[Announcement]:
     """List all that are not over, of every tenant, also those still to come."""
-    return call.platform.announcements.of(None)
+    return call.platform.announcements.list_of_tenant(None)
 
 
 async def announce(call: Call) -> Announcement:
@@ -58,7 +58,7 @@ async def remove(call: Call) -> Announcement:
 
 async def of_tenant(call: Call) -> Sequence[Announcement]:
     """List those of a tenant that are not over, also those still to come."""
-    return call.platform.announcements.of(call.params["tenant"])
+    return call.platform.announcements.list_of_tenant(call.params["tenant"])
 
 
 async def tell_tenant(call: Call) -> Announcement:

@@ -29,7 +29,7 @@ from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.service.apps.endpoints import Endpoint
 from mlp_hub.service.apps.usage import with_live
-from mlp_hub.service.apps.visitors import told_to_visitors
+from mlp_hub.service.apps.visitors import text_for_visitors
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_language.message import msg
 
@@ -95,10 +95,10 @@ async def enter(call: Call) -> AppEntered:
 
 async def used(call: Call) -> str:
     """Store the counts of requests to apps, which the gateway reports every few seconds."""
-    told: AppsUsed = call.body
-    await call.platform.app_usage.told(
-        [(one.kind, one.name, one.run, _counted(one)) for one in told.counted],
-        [(one.name, one.under_way) for one in told.counted if one.kind == "app"],
+    report: AppsUsed = call.body
+    await call.platform.app_usage.store_report(
+        [(one.kind, one.name, one.run, _counted(one)) for one in report.counted],
+        [(one.name, one.under_way) for one in report.counted if one.kind == "app"],
     )
     return ""
 
@@ -129,7 +129,7 @@ async def _key_given(call: Call, asked: AppAdmit) -> domain.AppKey:
     wait = (
         0
         if asked.again or gate.is_known(asked.secret)
-        else call.service.limiter.take("unknown-token", network_of(asked.address))
+        else call.service.limiter.take_token("unknown-token", network_of(asked.address))
     )
     if wait:
         raise TooMany(wait)
@@ -165,7 +165,7 @@ async def _may(call: Call, app: Endpoint, visitor: str, key: domain.AppKey | Non
     if not app.replicas:
         # what it waits for is in the way of who may open it; as they would read it in the panel
         found = await call.platform.apps.get(call.context, app.user, app.name)
-        reason = found.message if visitor == app.user else told_to_visitors(found)
+        reason = found.message if visitor == app.user else text_for_visitors(found)
     return AppAdmission(
         verdict="may",
         uid=app.uid,
@@ -194,27 +194,27 @@ async def _usage_of(call: Call, kind: str, name: str) -> AppUsage:
     try:
         live = await (figures.of_app(name) if kind == "app" else figures.of_tenant(name))
     except Unavailable:
-        kept = await call.platform.app_usage.of(kind, name)
+        kept = await call.platform.app_usage.usage_of(kind, name)
         if kept is None:
             raise
         return _usage(kept.total, 0)
-    kept = await call.platform.app_usage.of(kind, name)
+    kept = await call.platform.app_usage.usage_of(kind, name)
     return _usage(with_live(kept, live.run, live.use), live.open)
 
 
-def _counted(told: CountedUse) -> AppUse:
+def _counted(counted: CountedUse) -> AppUse:
     return AppUse(
-        since=told.since,
-        requests=told.requests,
-        errors=told.errors,
-        bytes_in=told.bytes_in,
-        bytes_out=told.bytes_out,
-        last=told.last,
-        bounds_ms=tuple(told.bounds_ms),
-        latency=tuple(told.latency),
+        since=counted.since,
+        requests=counted.requests,
+        errors=counted.errors,
+        bytes_in=counted.bytes_in,
+        bytes_out=counted.bytes_out,
+        last=counted.last,
+        bounds_ms=tuple(counted.bounds_ms),
+        latency=tuple(counted.latency),
         minutes=tuple(
             MinuteOfUse(one.minute, one.requests, one.errors, one.bytes_in, one.bytes_out)
-            for one in told.minutes
+            for one in counted.minutes
         ),
     )
 

@@ -111,7 +111,7 @@ async def try_(call: Call) -> str:
     except Refused as refused:
         if not call.body.user:
             raise
-        raise refused.to(await call.platform.sights.of(call.body.user)) from refused
+        raise refused.to(await call.platform.visibility.viewer_of(call.body.user)) from refused
     return ""
 
 

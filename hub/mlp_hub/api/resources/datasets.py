@@ -84,15 +84,15 @@ async def writable(call: Call) -> DatasetAccess:
 
 async def take(call: Call) -> str:
     """Take `size` bytes of quota for a write."""
-    await call.platform.datasets.take(call.body.uid, call.body.size, call.body.once)
+    await call.platform.datasets.grant_bytes(call.body.uid, call.body.size, call.body.once)
     return ""
 
 
 async def give(call: Call) -> str:
     """Record the result of a write."""
-    told: StorageGive = call.body
-    await call.platform.datasets.give(
-        told.uid, told.granted, told.grown, told.once, told.took, gone=told.gone
+    report: StorageGive = call.body
+    await call.platform.datasets.settle_bytes(
+        report.uid, report.granted, report.grown, report.once, report.took, gone=report.gone
     )
     return ""
 

@@ -213,8 +213,8 @@ async def decisions(call: Call) -> list[Decision]:
 
     Kept for 14 days. Names of other tenants' users and jobs are told to platform admins only.
     """
-    return await call.platform.decisions.of(
-        call.context, call.user, call.params["job"], call.eyes, asker=call.principal.name
+    return await call.platform.decisions.decisions_of(
+        call.context, call.user, call.params["job"], call.viewer, asker=call.principal.name
     )
 
 

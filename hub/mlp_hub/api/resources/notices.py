@@ -26,7 +26,7 @@ async def get(call: Call) -> Notifications:
 
 async def put(call: Call) -> Notifications:
     """Choose all of it. A channel without an address keeps the one it has; one that is left out is removed."""
-    return await call.platform.notices.put(call.user, call.body, call.principal.name)
+    return await call.platform.notices.store_choices(call.user, call.body, call.principal.name)
 
 
 async def test(call: Call) -> ChannelTested:

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mlp_api.localized import Text
 from mlp_api.people import ImportedPerson, PeopleImport, PeopleImported
-from mlp_api.said import Text
 from mlp_hub.api.auth.scopes import USERS_WRITE
 from mlp_hub.api.edge.call import Call
 from mlp_hub.api.hubclient import HubAccount
@@ -57,10 +57,12 @@ async def import_(call: Call) -> PeopleImported:
         )
     teams = {tenant.name for tenant in await call.platform.tenants.list()}
     plans = await _planned(call, people, teams)
-    told = list(map(_told, plans)) if asked.dry_run else await _done(call, plans)
-    refused = sum(one.state == "refused" for one in told)
+    imported = list(map(_to_wire, plans)) if asked.dry_run else await _done(call, plans)
+    refused = sum(one.state == "refused" for one in imported)
     return PeopleImported(
-        people=told, done=len(told) - refused - sum(one.state == "there" for one in told), refused=refused
+        people=imported,
+        done=len(imported) - refused - sum(one.state == "there" for one in imported),
+        refused=refused,
     )
 
 
@@ -114,18 +116,18 @@ async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
         one.name: why for one, why in zip(joining, await _each(call, _joined, joining), strict=True) if why
     }
 
-    def told(plan: _Plan) -> ImportedPerson:
+    def imported(plan: _Plan) -> ImportedPerson:
         name = plan.person.name
         if plan.state not in ("new", "joins"):
-            return _told(plan)
+            return _to_wire(plan)
         if name in refused:
-            return _told(replace(plan, state="refused", note=refused[name].message))
+            return _to_wire(replace(plan, state="refused", note=refused[name].message))
         if plan.state == "joins":
-            return _told(replace(plan, state="joined"))
+            return _to_wire(replace(plan, state="joined"))
         note = notes[name]  # the account is there, and its password must not be lost
-        return _told(replace(plan, state="made", note=note.message if note else NOTHING), passwords[name])
+        return _to_wire(replace(plan, state="made", note=note.message if note else NOTHING), passwords[name])
 
-    return list(map(told, plans))
+    return list(map(imported, plans))
 
 
 async def _each(
@@ -145,7 +147,7 @@ async def _each(
 
 async def _cleared(call: Call, one: PersonLine) -> None:
     """Take away what a former owner of the name left; as with one that is approved, whenever this is killed."""
-    await call.platform.departures.come_back(one.name)
+    await call.platform.offboarding.come_back(one.name)
     standing = (await call.platform.users.among([one.name]))[one.name]
     if not standing.known and standing.placed:  # of a namesake who was never let in
         await call.platform.tenants.forget_user(one.name, actor=call.principal.name)
@@ -168,7 +170,7 @@ async def _joined(call: Call, one: PersonLine) -> None:
         await call.platform.tenants.set_member(one.team, one.name, actor=call.principal.name)
 
 
-def _told(plan: _Plan, password: str | None = None) -> ImportedPerson:
+def _to_wire(plan: _Plan, password: str | None = None) -> ImportedPerson:
     one = plan.person
     return ImportedPerson(
         line=one.line,

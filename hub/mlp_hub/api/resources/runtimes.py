@@ -21,10 +21,10 @@ async def runtimes(call: Call) -> Sequence[RuntimeInfo]:
     who = call.principal
     user = who.name if who.kind is CallerKind.USER else None
     found = await call.platform.runtimes.offered(user, everything=who.is_platform_admin)
-    return [_told(one, call.reader) for one in found]
+    return [_to_wire(one, call.reader) for one in found]
 
 
-def _told(one: RuntimeInfo, reader: Reader) -> RuntimeInfo:
+def _to_wire(one: RuntimeInfo, reader: Reader) -> RuntimeInfo:
     if one.tenant is not None:  # what people wrote stays as it is
         return one
     return msgspec.structs.replace(one, description=render(Message(one.description), reader))
@@ -37,7 +37,7 @@ async def list_(call: Call) -> Sequence[RuntimeInfo]:
 
 async def put(call: Call) -> RuntimeInfo:
     """Register a runtime for a tenant, or change one: it then waits for review again, where that is asked for."""
-    return await call.platform.runtimes.put(
+    return await call.platform.runtimes.store_runtime(
         call.params["tenant"],
         call.params["runtime"],
         call.body,

@@ -18,7 +18,7 @@ async def list_own(call: Call) -> list[Secret]:
 async def set_own(call: Call) -> str:
     """Set a secret of a user; an earlier secret of that name is replaced."""
     asked: SecretSet = call.body
-    await call.platform.secrets.put(
+    await call.platform.secrets.store_secret(
         call.params["secret"], asked.keys, user=call.user, actor=call.principal.name
     )
     return ""
@@ -39,7 +39,7 @@ async def set_shared(call: Call) -> str:
     """Set a secret of a tenant; an earlier secret of that name is replaced."""
     asked: SecretSet = call.body
     tenant = call.params["tenant"]
-    await call.platform.secrets.put(
+    await call.platform.secrets.store_secret(
         call.params["secret"], asked.keys, tenant=tenant, actor=call.principal.name
     )
     return ""

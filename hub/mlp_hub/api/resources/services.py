@@ -53,7 +53,7 @@ They are for its own jobs, models, apps and datasets, and to see its tenant.
 async def list_(call: Call) -> list[wire.ServiceAccount]:
     """List a tenant's accounts with their tokens."""
     found = await call.platform.service_accounts.of_tenant(call.params["tenant"])
-    return [await _told(call, account) for account in found]
+    return [await _to_wire(call, account) for account in found]
 
 
 async def create(call: Call) -> wire.ServiceTokenGiven:
@@ -129,11 +129,11 @@ async def _token(
     )
 
 
-async def _told(call: Call, account: ServiceAccount) -> wire.ServiceAccount:
+async def _to_wire(call: Call, account: ServiceAccount) -> wire.ServiceAccount:
     """Tell of an account, and of those of its tokens that are taken: not of one that the hub made and nobody noted."""
     taken = await call.platform.service_accounts.taken(account.user)
     found = [one for one in await call.service.hub.tokens(account.user) if one.id in taken]
-    uses = await call.service.uses.of(account.user, [one.id for one in found])
+    uses = await call.service.uses.uses_of(account.user, [one.id for one in found])
     return wire.ServiceAccount(
         name=account.name,
         user=account.user,

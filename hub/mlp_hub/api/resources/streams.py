@@ -57,7 +57,7 @@ async def logs(call: Call) -> AsyncIterator[LogLine]:
 
 async def queue(call: Call) -> AsyncIterator[QueueHint]:
     """Hint that the queue changed and is worth fetching."""
-    with call.platform.broker.subscribe(("queue",), limit=1) as messages:
+    with call.platform.bus.subscribe(("queue",), limit=1) as messages:
         async for _ in messages:
             yield QueueHint()
 

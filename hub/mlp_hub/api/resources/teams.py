@@ -129,7 +129,9 @@ async def set_cap(call: Call) -> Sequence[MemberCap]:
 
     Running work continues. Work that waits then also waits for the limit.
     """
-    return await call.platform.member_caps.put(call.params["tenant"], call.body, actor=call.principal.name)
+    return await call.platform.member_caps.set_cap(
+        call.params["tenant"], call.body, actor=call.principal.name
+    )
 
 
 _REQUESTS = "/tenants/{tenant}/quota_requests"

@@ -51,7 +51,7 @@ async def update(call: Call) -> Tenant:
 
 async def preview(call: Call) -> TenantPreview:
     """Say what an update would mean for running and waiting jobs; nothing is changed."""
-    return await call.platform.previews.of(call.params["tenant"], call.body)
+    return await call.platform.previews.preview_update(call.params["tenant"], call.body)
 
 
 async def delete(call: Call) -> Tenant:
@@ -63,7 +63,7 @@ async def delete(call: Call) -> Tenant:
 
 async def rotate_key(call: Call) -> Tenant:
     """Wrap the key that encrypts a tenant's files with another key; the files are not encrypted again."""
-    await call.platform.relocations.rotate(call.params["tenant"], call.principal.name)
+    await call.platform.storage_migration.rotate(call.params["tenant"], call.principal.name)
     return await call.platform.tenants.get(call.params["tenant"])
 
 

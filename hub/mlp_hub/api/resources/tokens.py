@@ -107,7 +107,7 @@ class TokensPage(ListPage, forbid_unknown_fields=True):
 async def list_(call: Call) -> Reply:
     """List a user's tokens, the newest first, without those of logins in browsers, which end with a logout."""
     found = await call.service.hub.tokens(call.user)
-    uses = await call.service.uses.of(call.user, [one.id for one in found])
+    uses = await call.service.uses.uses_of(call.user, [one.id for one in found])
     told = sorted((shown(call, one, uses.get(one.id)) for one in found), key=_newest_first)
     return listed_by(call, told, _newest_first, call.query)
 
@@ -227,7 +227,7 @@ async def token_uses(call: Call) -> list[TokenUse]:
     """Tell the hub's own page from where a user's tokens were used last."""
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
         raise Refused(Reason.FORBIDDEN, msg("only the hub may ask this"))
-    found = await call.service.uses.of(call.user)
+    found = await call.service.uses.uses_of(call.user)
     return [TokenUse(id=token, address=address, at=at) for token, (address, at) in found.items()]
 
 

@@ -102,7 +102,7 @@ async def approve(call: Call) -> User:
     """
     name, actor = call.user, call.principal.name
     await _check_may_decide(call)
-    await call.platform.departures.come_back(name)
+    await call.platform.offboarding.come_back(name)
     standing = (await call.platform.users.among([name]))[name]
     if not standing.known and standing.placed and not (await _account(call)).authorized:
         await call.platform.tenants.forget_user(name, actor=actor)
@@ -173,7 +173,7 @@ async def deregister(call: Call) -> User:
             ),
         )
     account = await _account(call)
-    await call.platform.departures.begin(
+    await call.platform.offboarding.begin(
         account.name, JobsChoice(query.jobs), FilesChoice(query.files), actor=call.principal.name
     )
     call.service.auth.forget_user(account.name)
@@ -184,8 +184,8 @@ async def leaving(call: Call) -> Leaving:
     """Say what would become of a user's jobs, servers, tokens and files who left now, or became of them."""
     account = await _account(call)
     user = await _user(call, account)
-    departures = call.platform.departures
-    owning, found = await departures.owning(account.name), await departures.of(account.name)
+    offboarding = call.platform.offboarding
+    owning, found = await offboarding.owned_counts(account.name), await offboarding.departure_of(account.name)
     tokens = await call.service.hub.tokens(account.name) if account.authorized else []
     departing = (
         None

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from mlp_hub.beneath import Folder
 from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.safe_path import DirHandle
 from mlp_language.render import say
 
 CONTENTS = "CONTENTS.json"
@@ -109,13 +109,13 @@ class ArchiveWriter:
     def tree(self, name: str, root: Path) -> None:
         """Add a folder with all that is in it, but for sockets, pipes, devices, and what nobody could write again."""
         try:
-            top = Folder.at(root)
+            top = DirHandle.at(root)
         except FileNotFoundError:
             return  # of a hub that was never up
         with top:
             self._folder(PurePosixPath(name), top)
 
-    def _folder(self, at: PurePosixPath, here: Folder) -> None:
+    def _folder(self, at: PurePosixPath, here: DirHandle) -> None:
         if len(at.parts) > DEEPEST or len(os.fsencode(at)) > LONGEST:
             self.counted.leave_out(at, "lies too deep, or its path is too long")
             return
@@ -136,7 +136,7 @@ class ArchiveWriter:
                         raise
                     self.counted.leave_out(name, f"cannot be read ({error.strerror})")
                     continue
-                if isinstance(what, Folder):
+                if isinstance(what, DirHandle):
                     self._folder(name, what)
                 elif isinstance(what, _Link):
                     self._link(str(name), what)
@@ -230,7 +230,7 @@ class _Link:
     found: os.stat_result
 
 
-def _look(here: Folder, entry: str, held: contextlib.ExitStack) -> Folder | _Link | int | None:
+def _look(here: DirHandle, entry: str, held: contextlib.ExitStack) -> DirHandle | _Link | int | None:
     """Open an entry as it is at this moment: a folder, or a file's descriptor; None for other kinds."""
     found = here.stat(entry)
     if stat.S_ISDIR(found.st_mode):
@@ -251,7 +251,7 @@ _SUM_BYTES = 70
 def check(path: Path) -> Counted:
     """Read an archive from end to end; raise Failure where it is not whole and as it was written."""
     sums: dict[str, str] = {}
-    told: object = None
+    contents: object = None
     counted = Counted()
     names: set[str] = set()
     with _members(path) as members:
@@ -266,16 +266,16 @@ def check(path: Path) -> Counted:
                             path,
                             f"{CONTENTS} names more than lies before it: a file is missing, or was added to it",
                         )
-                    told = json.load(content)
+                    contents = json.load(content)
                     continue
                 counted.files += 1
                 counted.size += info.size
                 sums[info.name] = _sum(content)
             elif info.issym() or info.islnk():
                 sums[info.name] = _sum_of_link(info.linkname)
-    if not isinstance(told, dict):
+    if not isinstance(contents, dict):
         raise _broken(path, "its end is missing")
-    wrong = sorted(n for n in told.keys() | sums.keys() if told.get(n) != sums.get(n))
+    wrong = sorted(n for n in contents.keys() | sums.keys() if contents.get(n) != sums.get(n))
     if wrong:
         raise _broken(path, f"{wrong[0]} is not what was written")
     return counted

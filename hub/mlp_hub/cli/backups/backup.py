@@ -73,7 +73,7 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
         with state_dir.exclusive(settings, _say):
             for name in database.urls(settings):
                 belonging.check_database(settings, name)
-            told = _write(settings, part, files=files, compress=file.name.endswith(COMPRESSED))
+            written = _write(settings, part, files=files, compress=file.name.endswith(COMPRESSED))
         counted = archive.check(part)
         os.replace(part, file)  # noqa: PTH105 - the same word as below
     except OSError as error:
@@ -87,7 +87,7 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
         ) from error
     finally:
         part.unlink(missing_ok=True)
-    _tell(settings, file, counted, told, files=files)
+    _print_summary(settings, file, counted, written, files=files)
     return 0
 
 
@@ -126,7 +126,9 @@ def dedicated(settings: Settings) -> dict[str, str]:
     return {tenant: how.root for tenant, how in roots_of(settings).kept().items() if how.grade == DEDICATED}
 
 
-def _tell(settings: Settings, file: Path, counted: Counted, told: Counted, *, files: bool) -> None:
+def _print_summary(
+    settings: Settings, file: Path, counted: Counted, written: Counted, *, files: bool
+) -> None:
     _say(
         f"{file}: {counted.files} files, {_size(counted.size)}, {_size(file.stat().st_size)} on disk; read back, all as written"
     )
@@ -136,18 +138,18 @@ def _tell(settings: Settings, file: Path, counted: Counted, told: Counted, *, fi
         _say(
             f"The files of tenant {tenant} are not in it: they lie in {root}, which is backed up as a volume of its own."
         )
-    if told.changed:
+    if written.changed:
         _say(
-            f"{told.changed} files changed or went while they were read; they are in it as they were at some moment."
+            f"{written.changed} files changed or went while they were read; they are in it as they were at some moment."
         )
-    if told.unread:
+    if written.unread:
         _say(
-            f"{told.unread} files or folders are not in it; copy those that you need by other means (cp --sparse=always keeps holes):"
+            f"{written.unread} files or folders are not in it; copy those that you need by other means (cp --sparse=always keeps holes):"
         )
-        for name, why in told.left_out:
+        for name, why in written.left_out:
             _say(f"  {escaped(name)}: {why}")
-        if told.unread > len(told.left_out):
-            _say(f"  and {told.unread - len(told.left_out)} more")
+        if written.unread > len(written.left_out):
+            _say(f"  and {written.unread - len(written.left_out)} more")
     _say("Keep it safe: it holds the keys and tokens of the platform. Restore: mlp-hub restore FILE")
 
 

@@ -57,7 +57,7 @@ def restore(settings: Settings, file: Path) -> int:
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    _tell(settings, head)
+    _print_summary(settings, head)
     return 0
 
 
@@ -106,7 +106,7 @@ def _refuse(settings: Settings, head: Manifest, size: int) -> None:
         )
 
 
-def _tell(settings: Settings, head: Manifest) -> None:
+def _print_summary(settings: Settings, head: Manifest) -> None:
     lines = [f"{settings.home} is as it was at {head.made_at}, of MLP Hub {head.program}."]
     if not head.files:
         lines.append("People's homes and jobs' outputs are not in this backup.")

@@ -102,9 +102,9 @@ def add(
 ) -> str:
     """Make an approved account, in a tenant if one is named; return what its owner needs to know of that, a line or nothing."""
     # what is made is written down there: no account without it
-    told = ask_service(settings, "GET", "/health")
-    if told.json()["status"] == "failing":
-        raise _away(told)
+    health = ask_service(settings, "GET", "/health")
+    if health.json()["status"] == "failing":
+        raise _away(health)
     _create(settings, name, password, admin=admin)
     ask_service(settings, "PUT", f"/users/{quote(name)}:approve")
     if tenant is None:

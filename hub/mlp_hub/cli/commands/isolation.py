@@ -76,5 +76,5 @@ def close_all(settings: Settings) -> None:
     """Take away the mounts of encrypted files, when nothing of the hub runs any more; one that is still used stays."""
     roots = roots_of(settings)
     assert roots.mounts is not None  # noqa: S101 - that of a hub has them
-    for tenant in roots.mounts.standing():
+    for tenant in roots.mounts.mounted_tenants():
         roots.rest(tenant)

@@ -32,7 +32,7 @@ def show(settings: Settings, *, as_json: bool) -> int:
 def drain(settings: Settings, node: str, *, reason: str, evict: bool, dry_run: bool) -> int:
     """Say what runs on a node, and take it out of service unless only that was asked."""
     found = ask_service(settings, "GET", f"{_path(node)}/drain").json()
-    _tell(found)
+    _print_nodes(found)
     if dry_run:
         return 0
     after = ask_service(
@@ -61,7 +61,7 @@ def give_back(settings: Settings, node: str) -> int:
     return 0
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _print_nodes(found: dict[str, Any]) -> None:
     drained = found["drain"]
     if drained is not None:
         text = say(

@@ -25,9 +25,9 @@ def import_people(settings: Settings, file: Path, *, dry_run: bool) -> int:
     """Say what becomes of each line, and do it unless only that was asked; 1 where a line is refused."""
     first = _ask(settings, _read(file), dry_run=True)
     if dry_run:
-        _tell(first["people"])
+        _print_people(first["people"])
         return int(first["refused"] > 0)
-    _tell(one for one in first["people"] if one["state"] in {"refused", "there"})
+    _print_people(one for one in first["people"] if one["state"] in {"refused", "there"})
     todo = [one for one in first["people"] if one["state"] in {"new", "joins"}]
     refused = first["refused"]
     for at in range(0, len(todo), LOT):
@@ -35,7 +35,7 @@ def import_people(settings: Settings, file: Path, *, dry_run: bool) -> int:
             f"{one['name']},{one['team']},{'yes' if one['admin'] else 'no'}" for one in todo[at : at + LOT]
         )
         done = _ask(settings, f"name,team,admin\n{lines}", dry_run=False)
-        _tell(done["people"])  # at once: a password that was made is not lost with a later lot
+        _print_people(done["people"])  # at once: a password that was made is not lost with a later lot
         refused += done["refused"]
         if len(todo) > LOT:
             sys.stderr.write(
@@ -78,7 +78,7 @@ def _ask(settings: Settings, csv: str, *, dry_run: bool) -> dict[str, Any]:
     return found
 
 
-def _tell(people: Iterable[dict[str, Any]]) -> None:
+def _print_people(people: Iterable[dict[str, Any]]) -> None:
     words = {
         "new": say("would be made"),
         "joins": say("would join {team}", team="{team}"),

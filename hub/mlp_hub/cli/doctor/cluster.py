@@ -15,6 +15,7 @@ from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.kubernetes import prewarming
 from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT
 from mlp_hub.executors.kubernetes.nodes.faults import conditions_of
+from mlp_hub.executors.kubernetes.operators import discover
 from mlp_hub.executors.kubernetes.probes.operators import at_work
 from mlp_hub.executors.kubernetes.probes.policies import (
     CallResult,
@@ -23,10 +24,9 @@ from mlp_hub.executors.kubernetes.probes.policies import (
     enforcement,
     reached,
 )
-from mlp_hub.executors.kubernetes.rights import RIGHTS, served
+from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
 from mlp_hub.executors.kubernetes.tenancy import shut
 from mlp_hub.executors.kubernetes.tenancy.needed import Need, lacking
-from mlp_hub.executors.kubernetes.ways import discover
 from mlp_hub.executors.nodes import ConditionKind
 from mlp_hub.kubernetes import kinds, names
 from mlp_hub.kubernetes.client import KubernetesClient
@@ -197,7 +197,7 @@ async def _prewarmed(settings: Settings, client: KubernetesClient) -> list[Check
     at = in_cluster.installation_of(settings)
     kept = await client.list(kinds.DAEMON_SETS, at.namespace, labels=prewarming.selector(at))
     checks = []
-    for image, ready, all_nodes in map(prewarming.told, kept.items):
+    for image, ready, all_nodes in map(prewarming.keeper_status, kept.items):
         text = say("{image} is on {ready} of {all} nodes", image=image, ready=ready, all=all_nodes)
         if ready == all_nodes:
             checks.append(Check("prewarmed", OK, text))

@@ -42,7 +42,7 @@ class Probe:
         """Where the public address tells what came of a request: below the hub's path, where a gateway may hand on no other."""
         return f"{self.base}/_mlp_probe/{self.word}"
 
-    def tell(self, method: str) -> bool:
+    def send_word(self, method: str) -> bool:
         """Have the proxy know the word (POST), or end what was asked with it (DELETE)."""
         headers = {"Authorization": f"token {self.token}"}
         return (
@@ -55,9 +55,9 @@ def probe(api: Path, token: str, base: str = "") -> Iterator[Probe | None]:
     """Hand out a probe; None where no proxy answers."""
     made = Probe(api, token, secrets.token_hex(16), base)
     try:
-        yield made if made.tell("POST") else None
+        yield made if made.send_word("POST") else None
     finally:
-        made.tell("DELETE")
+        made.send_word("DELETE")
 
 
 def gateway(settings: Settings) -> list[Check]:
@@ -104,7 +104,7 @@ def _ask(asked: Probe, origin: str, **headers: str) -> Iterator[http.client.HTTP
             yield answer
 
 
-def _told(answer: http.client.HTTPResponse) -> dict[str, Any] | None:
+def _read_reply(answer: http.client.HTTPResponse) -> dict[str, Any] | None:
     """Return what the proxy says came; None where it is not the proxy that answers."""
     if answer.status != 200:
         return None
@@ -119,7 +119,7 @@ def _arrives(asked: Probe, origins: Origins, settings: Settings) -> Check | str:
     """Return from which address a request to the platform's name arrives, or why it does not."""
     try:
         with _ask(asked, origins.platform) as answer:
-            told = _told(answer)
+            reply = _read_reply(answer)
     except TimeoutError:
         return _fault(
             say("answers of the hub arrive only when they are complete: logs and events would not come"),
@@ -131,23 +131,23 @@ def _arrives(asked: Probe, origins: Origins, settings: Settings) -> Check | str:
             say("Check where the name leads and whether browsers trust its certificate: {page}", page=PAGE),
             WARN,
         )
-    if told is None:
+    if reply is None:
         place = f"{settings.bind}:{settings.port}"
         return _fault(
             say("{url} does not lead to this hub", url=origins.platform),
             say("Have the gateway pass all paths on to {place}: {page}", place=place, page=PAGE),
         )
     wanted = urlsplit(origins.platform).netloc
-    if told["host"] != wanted:
+    if reply["host"] != wanted:
         return _fault(
             say(
                 "the Host header that arrives is {found}; browsers send {wanted}",
-                found=told["host"],
+                found=reply["host"],
                 wanted=wanted,
             ),
             say("Have the gateway pass the Host header on unchanged: {page}", page=PAGE),
         )
-    return str(told["from"])
+    return str(reply["from"])
 
 
 def _fault(found: str, remedy: str, status: str = FAIL) -> Check:
@@ -194,7 +194,7 @@ def _wildcard(asked: Probe, origins: Origins) -> Check | None:
     scheme, _, rest = origins.platform.partition("://")
     try:
         with _ask(asked, f"{scheme}://{name}{rest[len(origins.host) :]}") as answer:
-            if _told(answer) is not None:
+            if _read_reply(answer) is not None:
                 return None
         why = say("something else answers")
     except TimeoutError:

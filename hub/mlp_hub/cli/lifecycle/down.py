@@ -61,7 +61,7 @@ def down(settings: Settings, *, stop_jobs: bool) -> int:
             # it lies in /tmp, because the state directory's path is long; sandboxes hold it while they live
             shutil.rmtree(settings.run_dir, ignore_errors=True)
     _say(say("MLP Hub is down") if stopped else say("MLP Hub was not running"))
-    _tell(ended)
+    _print_ended(ended)
     if left:
         at_work = sum(1 for run_dir in left if _is_server(settings, run_dir))
         what = _things(at_work, len(left) - at_work)
@@ -138,7 +138,7 @@ def _pods_go_on(count: int) -> CommandFailed:
     )
 
 
-def _tell(ended: StoppedWork) -> None:
+def _print_ended(ended: StoppedWork) -> None:
     if n := len(ended.suspended):
         _say(
             says(
@@ -259,7 +259,7 @@ def _stop_sandboxes(settings: Settings, *, jobs: bool) -> tuple[int, int]:
             sandbox.kill(str(run_dir))
     for run_dir in run_dirs:
         if not _lives(run_dir):  # what a shim that was killed, or a slow end of a process, left behind
-            sandbox.sweep(str(run_dir))
+            sandbox.remove_leftovers(str(run_dir))
     servers = sum(1 for run_dir in living if _is_server(settings, run_dir))
     return len(living) - servers, servers
 

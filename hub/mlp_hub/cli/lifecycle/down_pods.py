@@ -58,8 +58,8 @@ async def end_all(
     client: KubernetesClient, at: Installation, grace_s: float, margin_s: float = MARGIN_S
 ) -> tuple[int, int]:
     """End all servers of a hub; return how many were told to, and how many are there still after their grace and the margin."""
-    told = await notebooks.end(client, at, grace_s)
-    left = len(told)
+    ended = await notebooks.end(client, at, grace_s)
+    left = len(ended)
     try:
         async with asyncio.timeout(grace_s + margin_s):
             while True:
@@ -69,4 +69,4 @@ async def end_all(
                 await asyncio.sleep(AGAIN_S)
     except TimeoutError:
         pass
-    return len(told) - left, left
+    return len(ended) - left, left

@@ -80,7 +80,7 @@ def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = (
             started, child = ensure_supervised(settings, environ, plan)
             told.append(_STARTED[started]())
         provider = pool.submit(_provider_faults, settings if started != "same" else None)
-        with progress.step(say("answers")) as told:
+        with progress.step(say("answers")) as notes:
             try:
                 wait_until_ready(settings, plan, partial(_how_it_ended, settings, child), before)
             except CommandFailed:
@@ -90,8 +90,8 @@ def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = (
             new = accounts.ensure_admin(settings)
             belonging.bind(settings, "hub")
             if new:
-                told.append(say("administrator account made"))
-            told.append(say("login page and service answer"))
+                notes.append(say("administrator account made"))
+            notes.append(say("login page and service answer"))
         mind = [*mind, *provider.result()]
     _summary(settings, environ, progress.seconds, new_admin=new, mind=mind)
     return 0
@@ -133,9 +133,9 @@ def supervise(settings: Settings, environ: Mapping[str, str], take: Collection[s
 
 
 def _settle(settings: Settings) -> None:
-    told = copies.settle(settings)
-    if told is not None:
-        _say(say("note: {what}", what=told))
+    note = copies.settle(settings)
+    if note is not None:
+        _say(say("note: {what}", what=note))
 
 
 def _check_belonging(settings: Settings, take: Collection[str]) -> list[str]:
@@ -147,14 +147,14 @@ def _check_belonging(settings: Settings, take: Collection[str]) -> list[str]:
 
 def _bring_databases(settings: Settings) -> str:
     """Have both databases of this version, and the platform's know whose it is; say what that took."""
-    told = say("up to date")
+    outcome = say("up to date")
     if database.changes(settings):
         from mlp_hub.cli.backups.upgrade import bring  # noqa: PLC0415 - a second of imports, needed once a version
 
-        told = bring(settings)
+        outcome = bring(settings)
     belonging.bind(settings, "platform")
     belonging.keep_numbers(settings)
-    return told
+    return outcome
 
 
 def _capabilities() -> Capabilities:
@@ -168,14 +168,14 @@ def _ground(settings: Settings, sandbox: Callable[[], Capabilities], take: Colle
     if settings.runs.cluster:
         from mlp_hub.cli.doctor.cluster import describe, identify  # noqa: PLC0415 - loads the cluster's client
 
-        told, cluster = describe(settings), identify(settings)
+        described, cluster = describe(settings), identify(settings)
         if belonging.NEW_EXECUTOR not in take:
             belonging.check_cluster(settings, cluster)
         belonging.bind_executor(settings, cluster)
-        return told
-    told = check_sandbox(settings, sandbox())
+        return described
+    described = check_sandbox(settings, sandbox())
     belonging.bind_executor(settings)
-    return told
+    return described
 
 
 def check_sandbox(settings: Settings, found: Capabilities) -> str:

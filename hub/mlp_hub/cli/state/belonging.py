@@ -133,7 +133,7 @@ def _empty(settings: Settings, name: str, what: str, url: str, known: Bindings) 
             last=_words(settings, name, last),
         )
         remedy = _set_again(settings, known)
-    return CommandFailed(text, f"{remedy} {_anew()}")
+    return CommandFailed(text, f"{remedy} {_new_id()}")
 
 
 def _stranger(settings: Settings, name: str, what: str, url: str, known: Bindings) -> CommandFailed:
@@ -146,7 +146,7 @@ def _stranger(settings: Settings, name: str, what: str, url: str, known: Binding
             home=str(settings.home),
             last=_words(settings, name, bound.url),
         ),
-        f"{_set_again(settings, known)} {_anew()}",
+        f"{_set_again(settings, known)} {_new_id()}",
     )
 
 
@@ -184,7 +184,7 @@ def _set_again(settings: Settings, known: Bindings) -> str:
     return " ".join(said)
 
 
-def _anew() -> str:
+def _new_id() -> str:
     return say(
         "To use this database anyway: `mlp-hub up {option}`. Running work then ends, and people sign up again.",
         option=NEW_DATABASE,

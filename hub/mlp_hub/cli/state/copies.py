@@ -36,9 +36,9 @@ def settle(settings: Settings) -> str | None:
             ),
         )
     source = identity.origin(settings)
-    told = None if source is None else _disown(settings, source)
+    note = None if source is None else _disown(settings, source)
     identity.give(settings)
-    return told
+    return note
 
 
 def holder_of(lock: Path) -> str | None:

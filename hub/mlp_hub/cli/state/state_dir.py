@@ -28,14 +28,14 @@ _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 def prepare(settings: Settings) -> list[str]:
     """Make what is missing and mend what is there; return what the operator should know, raise CommandFailed where that cannot be."""
-    told: list[str] = []
+    notes: list[str] = []
     try:
         for path, mode in _folders(settings):
             _make(path, mode)
             if mode == _CLOSED:
-                told += _own(path)
+                notes += _own(path)
         for secret in _SECRETS:
-            told += _secret(settings, secret)
+            notes += _secret(settings, secret)
         # where sessions of browsers were before they were rows of the database
         shutil.rmtree(settings.secrets_dir / "sessions", ignore_errors=True)
     except OSError as error:
@@ -48,7 +48,7 @@ def prepare(settings: Settings) -> list[str]:
             ),
             say("Choose another one with MLP_HOME=PATH, or change its owner."),
         ) from error
-    return told
+    return notes
 
 
 def _folders(settings: Settings) -> list[tuple[Path, int]]:
@@ -166,12 +166,12 @@ def _secret(settings: Settings, secret: KeptSecret) -> list[str]:
     if not path.exists():
         durable.write(path, secret.make() + "\n")
         return []
-    told = _own(path)
+    notes = _own(path)
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         path.chmod(0o600)
     what = _wrong(path, secret)
     if what is None:
-        return told
+        return notes
     durable.set_aside(settings.home, str(path))
     durable.write(path, secret.make() + "\n")
     again = say(
@@ -180,7 +180,7 @@ def _secret(settings: Settings, secret: KeptSecret) -> list[str]:
         what=what,
         lost=secret.lost(),
     )
-    return [*told, again]
+    return [*notes, again]
 
 
 def _own(path: Path) -> list[str]:

@@ -75,7 +75,7 @@ class Component:
         times = [self.start_at, self.kill_at, self.liveness.due() if self.liveness is not None else None]
         return min((t for t in times if t is not None), default=None)
 
-    def look(self, now: float, *, late: bool = False) -> bool:
+    def check_process(self, now: float, *, late: bool = False) -> bool:
         """Notice a death or a silence, start what is due; return whether anything changed.
 
         `late`: this look comes later than it was meant to, so that a silence means nothing.
@@ -103,7 +103,7 @@ class Component:
                 procs.send_group(pid, signal.SIGKILL)
                 self.kill_at = now + LAST_WORDS_S
         elif self.liveness is not None:
-            why = self.liveness.look(now, lambda: procs.cpu_s(pid), late=late)
+            why = self.liveness.check_liveness(now, lambda: procs.cpu_s(pid), late=late)
             if why is not None:
                 say(f"{self.name}, process {pid}, {why}; it is ended")
                 self.given_up = why

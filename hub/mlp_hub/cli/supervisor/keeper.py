@@ -55,7 +55,7 @@ class Supervisor:
         late = self.meant is not None and now > self.meant + LATE_S
         changed = False
         for component in self.components:
-            changed |= component.look(now, late=late)
+            changed |= component.check_process(now, late=late)
             component.bound_log()
         if changed or not self.reported:
             self.report()

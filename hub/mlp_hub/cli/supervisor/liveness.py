@@ -48,7 +48,7 @@ class Liveness:
         """Return when to look again at the latest."""
         return self._asked + ANSWER_S if self._link is not None else self._try_at
 
-    def look(self, now: float, cpu_s: Callable[[], float | None], *, late: bool) -> str | None:
+    def check_liveness(self, now: float, cpu_s: Callable[[], float | None], *, late: bool) -> str | None:
         """Ask, listen and count; return a message about a process that does not answer any more.
 
         `late`: this look comes later than intended. Its apparent silence can then be the machine's.

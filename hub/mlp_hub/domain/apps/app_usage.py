@@ -68,7 +68,7 @@ class StoredUse:
         return self.counted if self.before is None else together(self.before, self.counted)
 
 
-def told(stored: StoredUse | None, run: str, counted: AppUse) -> StoredUse:
+def merged_report(stored: StoredUse | None, run: str, counted: AppUse) -> StoredUse:
     """Return the count to store after a process's report.
 
     A repeated report, or a late older one, changes nothing.

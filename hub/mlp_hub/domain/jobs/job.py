@@ -188,13 +188,13 @@ class Failure:
     hint_limit: int = 0  # the number that the hint is about
 
     @property
-    def told(self) -> Message:
+    def localized_message(self) -> Message:
         """Message of the failure, in each reader's language."""
         return verbatim(self.message) if self.said is None else from_data(self.said)
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ExternalJob:
     """Object that a user made where jobs run, without the hub.
 
     The object is the job, and the hub only lets it run.
@@ -269,7 +269,7 @@ class JobSpec:
     own_runtime: Runtime | None = (
         None  # its tenant's runtime as it was at submission; None: one of the platform's
     )
-    brought: Brought | None = None  # then there is no program: it has its own pods
+    brought: ExternalJob | None = None  # then there is no program: it has its own pods
     replica: Replica | None = None  # then an app's worker made it, and people see the app
     params: Mapping[str, Param] = field(default_factory=dict)  # the program finds them in `mlp.params`
     trial: Trial | None = None  # then a sweep's worker made it
@@ -317,7 +317,7 @@ class Steered:
     time_limit: int | None = None
     place: int | None = None
 
-    def of(self, spec: JobSpec) -> JobSpec:
+    def effective_spec(self, spec: JobSpec) -> JobSpec:
         """Return the specification as it holds now."""
         limit = self.time_limit if self.limited else spec.time_limit
         return replace(spec, priority=self.priority or spec.priority, time_limit=limit)
@@ -393,9 +393,13 @@ class Job:
         return self.ran + max(self.finished_at - self.started_at, 0.0)
 
     @property
-    def failure_told(self) -> Message:
+    def failure_message(self) -> Message:
         """Message of its failure, such as an exception, which says more than an exit status; without one, its own message."""
-        return self.failure.told if self.failure is not None and self.failure.message else self.message
+        return (
+            self.failure.localized_message
+            if self.failure is not None and self.failure.message
+            else self.message
+        )
 
     @property
     def reference(self) -> str:

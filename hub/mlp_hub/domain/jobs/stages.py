@@ -30,7 +30,7 @@ class StageTimes:
     pulled: float | None = None
     first_line: float | None = None
 
-    def of(self, stage: StartStage) -> float | None:
+    def time_of(self, stage: StartStage) -> float | None:
         """Return when it came to one of these stages."""
         at: float | None = getattr(self, stage.name.lower())
         return at

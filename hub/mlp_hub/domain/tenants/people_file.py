@@ -113,11 +113,11 @@ def _once(people: list[PersonLine]) -> list[PersonLine]:
     A person in several teams is added to the others on the page.
     """
     first: dict[str, int] = {}
-    told = []
+    faults = []
     for one in people:
         if not one.wrong and first.setdefault(one.name, one.line) != one.line:
             one = replace(  # noqa: PLW2901 - the same line, with what is wrong with it
                 one, wrong=msg("line {line} already has {name}", line=first[one.name], name=one.name)
             )
-        told.append(one)
-    return told
+        faults.append(one)
+    return faults

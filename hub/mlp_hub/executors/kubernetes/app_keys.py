@@ -16,6 +16,6 @@ class AppKeys:
     def __init__(self, secret: str) -> None:
         self._secret = secret.encode() or secrets.token_bytes(32)
 
-    def of(self, user: str, attempt: str) -> str:
+    def key_of(self, user: str, attempt: str) -> str:
         """Return the key of one attempt: nobody derives another's of it."""
         return hmac.new(self._secret, f"app of {user}/{attempt}".encode(), hashlib.sha256).hexdigest()

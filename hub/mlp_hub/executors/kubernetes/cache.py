@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.executors.kubernetes.claims import CLAIM, Claim, claim_of
+from mlp_hub.executors.kubernetes.attempt_claims import CLAIM, AttemptClaim, claim_of
 from mlp_hub.executors.kubernetes.stages import refined
 from mlp_hub.executors.kubernetes.views import MainView, PodView, main_view, pod_view
 from mlp_hub.kubernetes import names
@@ -43,13 +43,13 @@ class Cache:
         selector: str,
         kinds: Collection[Kind],
         changed: Callable[[str], None],
-        vanished: Callable[[Claim], None],
+        vanished: Callable[[AttemptClaim], None],
         *,
         answers_again: Callable[[], None] = lambda: None,
     ) -> None:
         self._changed, self._vanished = changed, vanished
         self._removing: set[str] = set()
-        self.claims: dict[str, Claim] = {}
+        self.claims: dict[str, AttemptClaim] = {}
         self._by_label: dict[str, str] = {}
         self._pods: defaultdict[str, dict[Key, PodView]] = defaultdict(dict)
         self._mains: dict[Key, MainView] = {}
@@ -122,20 +122,20 @@ class Cache:
         for copy in self._copies:
             copy.unsync()
 
-    def pods(self, claim: Claim) -> Sequence[PodView]:
+    def pods(self, claim: AttemptClaim) -> Sequence[PodView]:
         """Return the pods of an attempt."""
         return tuple(self._pods.get(names.label_value(claim.attempt), {}).values())
 
-    def main(self, claim: Claim) -> MainView | None:
+    def main(self, claim: AttemptClaim) -> MainView | None:
         """Return the main object of an attempt."""
         return self._mains.get((claim.namespace, claim.name))
 
-    def has_group(self, claim: Claim) -> bool:
+    def has_group(self, claim: AttemptClaim) -> bool:
         """Whether the group by which an attempt's pods are bound is there, where it has one."""
         group = claim.about.group
         return not group or not self._has_groups or (claim.namespace, group) in self._group_copy.objects
 
-    def left(self, claim: Claim) -> bool:
+    def left(self, claim: AttemptClaim) -> bool:
         """Whether something of an attempt that ends was not told to go."""
         main = self.main(claim)
         pods = self.pods(claim)
@@ -143,7 +143,7 @@ class Cache:
             pod.leaves_at is None and not pod.over for pod in pods
         )
 
-    def learn_claim(self, found: Mapping[str, object]) -> Claim:
+    def learn_claim(self, found: Mapping[str, object]) -> AttemptClaim:
         """Take in a claim as it was just written."""
         self._claim_copy.learn(dict(found))
         claim = claim_of(dict(found))
@@ -157,15 +157,15 @@ class Cache:
         elif kind == POD_GROUPS:
             self._group_copy.learn(dict(found))
 
-    def removing(self, claim: Claim) -> None:
+    def removing(self, claim: AttemptClaim) -> None:
         """Take in that a claim is about to be deleted by this process."""
         self._removing.add(claim.uid)
 
-    def forget(self, claim: Claim) -> None:
+    def forget(self, claim: AttemptClaim) -> None:
         """Take in that a claim was just deleted."""
         self._claim_copy.unlearn((claim.namespace, claim.name), claim.uid)
 
-    def _on_claim(self, _key: Key, before: Claim | None, now: Claim | None) -> None:
+    def _on_claim(self, _key: Key, before: AttemptClaim | None, now: AttemptClaim | None) -> None:
         if before is not None and (now is None or now.uid != before.uid):
             self.claims.pop(before.attempt, None)
             self._by_label.pop(names.label_value(before.attempt), None)
@@ -201,7 +201,7 @@ class Cache:
                 del self._pods[before.attempt]
         if now is not None:
             self._pods[now.attempt][key] = now
-        self._tell(now or before)
+        self._notify(now or before)
 
     def _on_main(self, key: Key, before: MainView | None, now: MainView | None) -> None:
         if now is not None:
@@ -212,14 +212,14 @@ class Cache:
         attempt = self._by_label.get(one.attempt) if one is not None else None
         if attempt is not None:
             self.told.add(self.claims[attempt].uid)
-        self._tell(one)
+        self._notify(one)
 
     def _on_group(self, _key: Key, before: str | None, now: str | None) -> None:
         attempt = self._by_label.get(now or before or "")
         if attempt is not None:
             self._changed(attempt)
 
-    def _tell(self, one: PodView | MainView | None) -> None:
+    def _notify(self, one: PodView | MainView | None) -> None:
         attempt = self._by_label.get(one.attempt) if one is not None else None
         if attempt is not None:
             self.made.add(self.claims[attempt].uid)

@@ -30,32 +30,32 @@ from mlp_hub.executors.base import (
     LaunchSpec,
     Observation,
 )
-from mlp_hub.executors.brought import BroughtJobs
-from mlp_hub.executors.kubernetes import records, troubles, why
+from mlp_hub.executors.external import ExternalJobs
+from mlp_hub.executors.kubernetes import no_pods, pod_problems, records
 from mlp_hub.executors.kubernetes.app_keys import AppKeys
-from mlp_hub.executors.kubernetes.cache import Cache
-from mlp_hub.executors.kubernetes.claims import (
+from mlp_hub.executors.kubernetes.attempt_claims import (
     END,
     About,
-    Claim,
+    AttemptClaim,
     End,
     about_of,
     claim_object,
     object_name,
     owned_by,
 )
+from mlp_hub.executors.kubernetes.cache import Cache
 from mlp_hub.executors.kubernetes.creating import created, created_unread
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
 from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
-from mlp_hub.executors.kubernetes.tending import Tending
+from mlp_hub.executors.kubernetes.operators import OperatorWays
+from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
-from mlp_hub.executors.kubernetes.ways import Ways
-from mlp_hub.executors.mounted.prepare import make_directories, show_model
-from mlp_hub.executors.mounted.reading import MountedLogs
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
+from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.workspace import Home
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ForbiddenError, InvalidObjectError
@@ -75,7 +75,7 @@ LATEST_AGAIN_S = 60.0
 """Tuning: the same for one that found none again and again, each time after twice as long."""
 
 
-class KubernetesExecutor(MountedLogs):
+class KubernetesExecutor(SharedVolumeLogs):
     """Executor of a cluster; see `Executor` for the promises of its methods, `ClusterFence` for epochs.
 
     `nodes` is the view of the cluster's nodes, and `on_nodes` reports its changes. `device` is the
@@ -85,7 +85,7 @@ class KubernetesExecutor(MountedLogs):
 
     name = "kubernetes"
     keeps_tenants = False
-    brought: BroughtJobs | None = None
+    external_jobs: ExternalJobs | None = None
     images = True
     environments = None
     serves = True
@@ -96,7 +96,7 @@ class KubernetesExecutor(MountedLogs):
         self,
         client: KubernetesClient,
         at: Installation,
-        ways: Ways,
+        ways: OperatorWays,
         nodes: Callable[[], Sequence[NodeInfo]],
         on_nodes: Callable[[Callable[[], None]], None] = lambda _callback: None,
         *,
@@ -110,8 +110,8 @@ class KubernetesExecutor(MountedLogs):
         self._nodes, self._on_nodes = nodes, on_nodes
         self._placed = PlacedNodes(nodes, device)
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
-        self.workspace = MountedWorkspace(at.directories, self._fence)
-        self._tending = Tending(self._advance)
+        self.workspace = SharedVolumeWorkspace(at.directories, self._fence)
+        self._tending = SyncLoop(self._advance)
         self._put_off: set[str] = set()
         self._again: asyncio.TimerHandle | None = None
         self._again_s = AGAIN_S
@@ -128,8 +128,8 @@ class KubernetesExecutor(MountedLogs):
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._final: dict[str, tuple[str, Observation]] = {}  # by attempt: the claim's uid, and how it ended
         self._lost: dict[str, Observation] = {}  # whose claims went without us
-        self._complaints: dict[str, tuple[float, troubles.Complaint | None]] = {}
-        self._events = why.EventsOfNamespaces(client)
+        self._complaints: dict[str, tuple[float, pod_problems.Complaint | None]] = {}
+        self._events = no_pods.EventsOfNamespaces(client)
         self._tasks: list[asyncio.Task[None]] = []
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
 
@@ -150,7 +150,7 @@ class KubernetesExecutor(MountedLogs):
     def trouble(self) -> Message | None:
         """Say that the cluster is not heard of, and why."""
         error = self._cache.trouble or self._fence.copy.trouble
-        return None if error is None else troubles.of_cluster(error)
+        return None if error is None else pod_problems.of_cluster(error)
 
     async def lacks(self, package: str, user: str) -> bool:
         """Say no: nobody can look into an image from here."""
@@ -296,18 +296,22 @@ class KubernetesExecutor(MountedLogs):
         about = about_of(spec, kind, self._clock(), gang.group)
         end = None
         if gone or ran:
-            lost = troubles.rank_lost(None, min(gone)) if gone else troubles.claim_deleted(object_name(spec))
+            lost = (
+                pod_problems.rank_lost(None, min(gone))
+                if gone
+                else pod_problems.claim_deleted(object_name(spec))
+            )
             end = End(AttemptPhase.LOST, self._clock(), 0.0, lost)
         wanted = claim_object(about, main, end)
         try:
             made = await created(self._client, CONFIG_MAPS, wanted)
         except (ForbiddenError, InvalidObjectError) as error:
-            raise CannotStart(troubles.refused(CONFIG_MAPS.kind, error.said).told) from error
+            raise CannotStart(pod_problems.refused(CONFIG_MAPS.kind, error.said).localized_message) from error
         claim = self._cache.learn_claim(made)
         if claim.end is None:
             await self._make(claim, gang)
 
-    async def _make(self, claim: Claim, gang: Gang) -> None:
+    async def _make(self, claim: AttemptClaim, gang: Gang) -> None:
         """Create the objects of a claim; those that the cluster refuses have failed for good."""
         for at_once in ((gang.secret, *gang.beside), (gang.main,)):
             done = await asyncio.gather(
@@ -320,7 +324,7 @@ class KubernetesExecutor(MountedLogs):
                     await self._write_end(claim, End(AttemptPhase.FAILED, self._clock(), 0.0, refused))
                     return
 
-    async def _make_one(self, claim: Claim, kind: Kind, wanted: Object) -> Failure | None:
+    async def _make_one(self, claim: AttemptClaim, kind: Kind, wanted: Object) -> Failure | None:
         """Make an object that a claim owns; return the failure where the cluster refuses it."""
         wanted["metadata"]["ownerReferences"] = owned_by(claim)
         try:
@@ -329,18 +333,18 @@ class KubernetesExecutor(MountedLogs):
                 return None
             made = await created(self._client, kind, wanted)
         except (ForbiddenError, InvalidObjectError) as error:
-            return troubles.refused(kind.kind, error.said)
+            return pod_problems.refused(kind.kind, error.said)
         self._cache.learn_made(kind, made)
         return None
 
-    async def _write_end(self, claim: Claim, end: End) -> Claim:
+    async def _write_end(self, claim: AttemptClaim, end: End) -> AttemptClaim:
         """Write down for good how an attempt ends."""
         patch = {"metadata": {"uid": claim.uid, "annotations": {END: end.text()}}}
         return self._cache.learn_claim(
             await self._client.patch(CONFIG_MAPS, claim.name, patch, claim.namespace)
         )
 
-    async def _remove(self, claim: Claim, grace_s: float) -> None:
+    async def _remove(self, claim: AttemptClaim, grace_s: float) -> None:
         """Delete an attempt's objects: first those that would recreate pods, then the pods, which get SIGTERM."""
         main = self._cache.main(claim)
         if main is not None and not main.leaving:
@@ -358,7 +362,7 @@ class KubernetesExecutor(MountedLogs):
             return self._lost.get(attempt) or Observation(attempt, AttemptPhase.ABSENT)
         return (await self._judged(claim)).seen
 
-    async def _judged(self, claim: Claim) -> AttemptVerdict:
+    async def _judged(self, claim: AttemptClaim) -> AttemptVerdict:
         known = self._final.get(claim.attempt)
         if known is not None and known[0] == claim.uid:
             return AttemptVerdict(known[1])
@@ -386,7 +390,7 @@ class KubernetesExecutor(MountedLogs):
             self._final[claim.attempt] = claim.uid, verdict.seen
         return verdict
 
-    async def _lives_on(self, claim: Claim) -> bool:
+    async def _lives_on(self, claim: AttemptClaim) -> bool:
         """Return whether pods continue after the end of an attempt.
 
         Its ranks have reported the end, which their program can write as well. A remaining pod gets no
@@ -398,7 +402,7 @@ class KubernetesExecutor(MountedLogs):
             await asyncio.sleep(ENDS_S / 20)
         return True
 
-    def _was_made(self, claim: Claim) -> bool:
+    def _was_made(self, claim: AttemptClaim) -> bool:
         return claim.uid in self._cache.made
 
     async def _look(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -406,17 +410,17 @@ class KubernetesExecutor(MountedLogs):
 
     def _records_of(self, spec: LaunchSpec) -> bool:
         """Whether ranks of the attempt ever began, whatever became of its claim."""
-        return bool(records.read(self._directories.workspace(spec.of), spec.attempt, spec.ranks))
+        return bool(records.read(self._directories.workspace(spec.of_run), spec.attempt, spec.ranks))
 
     def _key_of(self, about: About) -> str:
         """Return the key by which an attempt's pod and the gateway know each other; empty where it does not listen."""
-        return about.key or (self._app_keys.of(about.user, about.attempt) if about.listens else "")
+        return about.key or (self._app_keys.key_of(about.user, about.attempt) if about.listens else "")
 
     def _described(self, spec: LaunchSpec, key: str = "") -> Gang:
         if spec.listens:
-            key = key or self._app_keys.of(spec.user, spec.attempt)
-            told = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
-            spec = replace(spec, env={**spec.env, **told})
+            key = key or self._app_keys.key_of(spec.user, spec.attempt)
+            variables = {"MLP_APP_PORT": str(APP_PORT), "MLP_APP_KEY": key}
+            spec = replace(spec, env={**spec.env, **variables})
         gang = describe(spec, self._at, self._ways, object_name(spec), self._placed.devices(spec))
         root = os.geteuid() == 0
         make_directories(spec, self._directories, root=root, ranks_log=True)
@@ -436,12 +440,12 @@ class KubernetesExecutor(MountedLogs):
             ]
         await self._cache.synced()
 
-    def _vanished(self, claim: Claim) -> None:
+    def _vanished(self, claim: AttemptClaim) -> None:
         """Remember an attempt whose claim somebody else removed: with it goes all that runs."""
         if claim.attempt in self._final:
             self._lost[claim.attempt] = self._final[claim.attempt][1]
             return
-        failure = troubles.claim_deleted(claim.name)
+        failure = pod_problems.claim_deleted(claim.name)
         self._lost[claim.attempt] = Observation(
             claim.attempt, AttemptPhase.LOST, None, self._clock(), failure=failure
         )
@@ -468,16 +472,16 @@ class KubernetesExecutor(MountedLogs):
             await self._ask_why(claim)
         return verdict.seen, settled(verdict, claim)
 
-    async def _with_its_namespace(self, claim: Claim, end: End) -> End:
+    async def _with_its_namespace(self, claim: AttemptClaim, end: End) -> End:
         """Return an end, of an attempt that was lost with its namespace with that reason: its pods go one by one."""
         if end.phase is not AttemptPhase.LOST:
             return end
         found = await self._client.get(NAMESPACES, claim.namespace)
         if found is not None and "deletionTimestamp" not in found["metadata"]:
             return end
-        return replace(end, failure=troubles.namespace_deleted(claim.namespace))
+        return replace(end, failure=pod_problems.namespace_deleted(claim.namespace))
 
-    async def _ask_why(self, claim: Claim) -> None:
+    async def _ask_why(self, claim: AttemptClaim) -> None:
         """Read the cluster's events where it makes no pods, or nodes do not bring them to run."""
         pods = self._cache.pods(claim)
         all_made = len(pods) >= len(claim.about.roles)
@@ -485,10 +489,12 @@ class KubernetesExecutor(MountedLogs):
             self._complaints.pop(claim.attempt, None)
             return
         now = self._clock()
-        last, _ = self._complaints.get(claim.attempt, (claim.about.at + why.AFTER_S - why.AGAIN_S, None))
-        due = last + why.AGAIN_S
+        last, _ = self._complaints.get(
+            claim.attempt, (claim.about.at + no_pods.AFTER_S - no_pods.AGAIN_S, None)
+        )
+        due = last + no_pods.AGAIN_S
         if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
             if all_made:
-                self._complaints[claim.attempt] = now, why.of_nodes(events, claim, now - why.AGAIN_S)
+                self._complaints[claim.attempt] = now, no_pods.of_nodes(events, claim, now - no_pods.AGAIN_S)
             else:
-                self._complaints[claim.attempt] = now, why.complaint(events, claim, now - claim.about.at)
+                self._complaints[claim.attempt] = now, no_pods.complaint(events, claim, now - claim.about.at)

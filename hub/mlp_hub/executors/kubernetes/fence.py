@@ -103,10 +103,10 @@ class ClusterFence:
         self._loop = asyncio.get_running_loop()
 
     def _learn(self, found: Object) -> int:
-        told = int((found.get("data") or {}).get("epoch") or 0)
+        stored = int((found.get("data") or {}).get("epoch") or 0)
         with self._mutex:
-            self._highest = max(self._highest, told)
-        return told
+            self._highest = max(self._highest, stored)
+        return stored
 
     async def _record(self, epoch: int) -> None:
         """Have at least this epoch in the cluster. Raises `Superseded` where it has a newer one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mlp_hub.executors.mounted.directories import Directories
+from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes import names
 
 NOTEBOOK, JOB = "notebook", "job"

@@ -111,7 +111,7 @@ async def keep(client: KubernetesClient, at: Installation, used: Iterable[str]) 
         await client.apply(each, DAEMON_SETS)
 
 
-def told(found: Object) -> tuple[str, int, int]:
+def keeper_status(found: Object) -> tuple[str, int, int]:
     """Return the image of a keeper object, the number of nodes that have it, and the number that need it."""
     status = found.get("status") or {}
     image: str = found["spec"]["template"]["spec"]["containers"][0]["image"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from json import JSONDecodeError
 from typing import Any
 
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.text import one_line, readable
+from mlp_hub.safe_path import DirHandle
 
 _MOST = 64 << 10
 """Safety: bytes of one record: its tail of error output is bounded, and it is its user's to write."""
@@ -88,11 +88,11 @@ def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
     """Return the records that these ranks of an attempt have left in a run's directory."""
     found: dict[int, RankRecord] = {}
     try:
-        with Folder.at(workspace) as outer, outer.inside("log") as log:
+        with DirHandle.at(workspace) as outer, outer.inside("log") as log:
             for rank in range(ranks):
                 record = _read(log, f"{attempt}.{rank}.json")
                 if record is not None and record.state == "running":
-                    record = _with_use(record, _told(log, f"{attempt}.{rank}.use", _MOST_USE))
+                    record = _with_use(record, _read_json(log, f"{attempt}.{rank}.use", _MOST_USE))
                 if record is not None:
                     found[rank] = record
     except OSError:
@@ -100,53 +100,53 @@ def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
     return found
 
 
-def _told(log: Folder, name: str, most: int) -> dict[str, Any] | None:
+def _read_json(log: DirHandle, name: str, most: int) -> dict[str, Any] | None:
     try:
         with log.read(name) as file:
-            told = json.loads(file.read(most))
+            content = json.loads(file.read(most))
     except (OSError, JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError):
         return None
-    return told if isinstance(told, dict) else None
+    return content if isinstance(content, dict) else None
 
 
-def _with_use(record: RankRecord, told: dict[str, Any] | None) -> RankRecord:
-    if told is None:
+def _with_use(record: RankRecord, content: dict[str, Any] | None) -> RankRecord:
+    if content is None:
         return record
-    cores = (_cores(told.get(name)) for name in ("cpu", "cpu_mean", "cpu_peak"))
+    cores = (_cores(content.get(name)) for name in ("cpu", "cpu_mean", "cpu_peak"))
     cpu, cpu_mean, cpu_peak = cores
-    ram, ram_mean, ram_peak = (_mib(told.get(name)) for name in ("ram", "ram_mean", "ram_peak"))
+    ram, ram_mean, ram_peak = (_mib(content.get(name)) for name in ("ram", "ram_mean", "ram_peak"))
     use = RankUse(cpu, ram, cpu_mean, cpu_peak, ram_mean, ram_peak)
     said = None if use == RankUse() else use
-    return replace(record, use=said, first_line_at=_number(told.get("first_line_at")))
+    return replace(record, use=said, first_line_at=_number(content.get("first_line_at")))
 
 
-def _read(log: Folder, name: str) -> RankRecord | None:
-    told = _told(log, name, _MOST)
-    if told is None:
+def _read(log: DirHandle, name: str) -> RankRecord | None:
+    content = _read_json(log, name, _MOST)
+    if content is None:
         return None
-    cause, said, state = told.get("cause"), told.get("said"), told.get("state")
+    cause, said, state = content.get("cause"), content.get("said"), content.get("state")
     if state not in _STATES:
         return None  # it waits for its peers: its program has not begun
     record = RankRecord(
         state,
-        told.get("asked") is True,
-        _number(told.get("started_at")),
-        _number(told.get("finished_at")),
-        _whole(told.get("exit_code")),
-        _whole(told.get("signal")),
+        content.get("asked") is True,
+        _number(content.get("started_at")),
+        _number(content.get("finished_at")),
+        _whole(content.get("exit_code")),
+        _whole(content.get("signal")),
         Cause(cause) if cause in _CAUSES else None,
-        one_line(_text(told.get("message"))),
+        one_line(_text(content.get("message"))),
         _sentence(said),
-        readable(_text(told.get("tail"))),
-        one_line(_text(told.get("hint"))) or None,
-        _whole(told.get("lost_lines")) or 0,
-        _number(told.get("container_at")),
-        asked_at=_number(told.get("asked_at")),
-        killed=told.get("killed") is True,
-        hint_limit=_whole(told.get("hint_limit")) or 0,
-        memory_kills=_whole(told.get("memory_kills")) or 0,
+        readable(_text(content.get("tail"))),
+        one_line(_text(content.get("hint"))) or None,
+        _whole(content.get("lost_lines")) or 0,
+        _number(content.get("container_at")),
+        asked_at=_number(content.get("asked_at")),
+        killed=content.get("killed") is True,
+        hint_limit=_whole(content.get("hint_limit")) or 0,
+        memory_kills=_whole(content.get("memory_kills")) or 0,
     )
-    return _with_use(record, told)
+    return _with_use(record, content)
 
 
 def _number(value: Any) -> float | None:
@@ -172,11 +172,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _sentence(told: Any, deep: int = _DEEP) -> dict[str, Any] | None:
+def _sentence(content: Any, deep: int = _DEEP) -> dict[str, Any] | None:
     """Return a sentence as data where it is one that ranks tell: a template, and text, numbers and such sentences to fill in."""
-    if not isinstance(told, dict) or not deep or not told.keys() <= {"id", "args"}:
+    if not isinstance(content, dict) or not deep or not content.keys() <= {"id", "args"}:
         return None
-    template, given = told.get("id"), told.get("args", {})
+    template, given = content.get("id"), content.get("args", {})
     if not isinstance(template, str) or not isinstance(given, dict):
         return None
     template, args = one_line(template), {name: _filling(value, deep) for name, value in given.items()}

@@ -31,12 +31,12 @@ def refined(now: PodView, before: PodView | None, clock: float) -> PodView:
     )
 
 
-def _finer(told: float | None, before: float | None, clock: float) -> float | None:
-    if told is None:
+def _finer(reported: float | None, before: float | None, clock: float) -> float | None:
+    if reported is None:
         return before
-    if before is not None and told <= before <= told + _SECOND:
+    if before is not None and reported <= before <= reported + _SECOND:
         return before
-    return clock if told <= clock <= told + _SECOND else told + _SECOND / 2
+    return clock if reported <= clock <= reported + _SECOND else reported + _SECOND / 2
 
 
 def stages_of(
@@ -59,8 +59,8 @@ def stages_of(
     )
 
 
-def _all(told: Iterable[float | None], ranks: int, started: float | None) -> float | None:
-    times = [at for at in told if at is not None]
+def _all(reported: Iterable[float | None], ranks: int, started: float | None) -> float | None:
+    times = [at for at in reported if at is not None]
     if started is None:
         return max(times) if times and len(times) >= ranks else None
     # a pod is told to run a moment after its rank says so, and clocks of nodes differ

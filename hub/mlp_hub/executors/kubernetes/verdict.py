@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
-from mlp_hub.executors.kubernetes import troubles
-from mlp_hub.executors.kubernetes.claims import Claim, End
+from mlp_hub.executors.kubernetes import pod_problems
+from mlp_hub.executors.kubernetes.attempt_claims import AttemptClaim, End
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse
 from mlp_hub.executors.kubernetes.stages import stages_of
 from mlp_hub.executors.kubernetes.views import NO_ROOM, MainView, PodView
@@ -39,14 +39,14 @@ class Scene:
     silent.
     """
 
-    claim: Claim
+    claim: AttemptClaim
     main: MainView | None
     made: bool
     pods: Sequence[PodView]
     records: Mapping[int, RankRecord]
     now: float
     lost_nodes: AbstractSet[str] = frozenset()
-    complaint: troubles.Complaint | None = None  # of the cluster, where it makes no pods
+    complaint: pod_problems.Complaint | None = None  # of the cluster, where it makes no pods
     grouped: bool = True  # what has its pods bound as a whole is there, where there is to be something
     told: bool = True  # its main object was told of; pods alone may be told of before it
 
@@ -177,7 +177,7 @@ def _remark(scene: Scene, ranks: Sequence[_Rank]) -> tuple[Message | None, float
     return msg("{who} ended; the others ({left}) still run", who=who, left=left), last
 
 
-def settled(verdict: AttemptVerdict, claim: Claim) -> bool:
+def settled(verdict: AttemptVerdict, claim: AttemptClaim) -> bool:
     """Whether nothing will happen to an attempt of which its watches would not tell."""
     seen = verdict.seen
     if seen.phase in ENDED or seen.phase is AttemptPhase.ABSENT:
@@ -187,8 +187,8 @@ def settled(verdict: AttemptVerdict, claim: Claim) -> bool:
 
 
 def _finished(ranks: Sequence[_Rank], end: End | None) -> float | None:
-    told = [rank.finished_at for rank in ranks if rank.finished_at is not None]
-    return max(told) if told else end.at if end is not None else None
+    finished = [rank.finished_at for rank in ranks if rank.finished_at is not None]
+    return max(finished) if finished else end.at if end is not None else None
 
 
 def _went_on(ranks: Sequence[_Rank], failure: Failure | None) -> tuple[int, ...]:
@@ -254,7 +254,7 @@ def _from_pods(rank: _Rank, scene: Scene) -> None:
     """Set a rank's state from its pod, where it has not recorded its end."""
     if not rank.pods:
         if rank.state == "running":
-            rank.state, rank.failure = "lost", troubles.rank_lost(rank.number, rank.node)
+            rank.state, rank.failure = "lost", pod_problems.rank_lost(rank.number, rank.node)
         return
     pod = rank.pods[-1]
     if pod.over and scene.now < (pod.finished_at or scene.now) + SEEN_S and _may_write(pod, rank):
@@ -266,13 +266,13 @@ def _from_pods(rank: _Rank, scene: Scene) -> None:
         if pod.phase == "Succeeded":
             rank.state = "finished"
         else:
-            rank.failure = troubles.pod_failed(pod, rank.number)
+            rank.failure = pod_problems.pod_failed(pod, rank.number)
             rank.state = "lost" if rank.failure.cause is Cause.NODE_LOST else "failed"
     elif _is_taken(pod, scene):
-        rank.state, rank.failure = "lost", troubles.pod_taken(pod, rank.number)
+        rank.state, rank.failure = "lost", pod_problems.pod_taken(pod, rank.number)
     elif pod.node in scene.lost_nodes and pod.leaves_at is not None:
-        rank.state, rank.failure = "lost", troubles.rank_lost(rank.number, pod.node)
-    elif pod.waits and (failure := troubles.never_starts(pod, rank.number, scene.now)):
+        rank.state, rank.failure = "lost", pod_problems.rank_lost(rank.number, pod.node)
+    elif pod.waits and (failure := pod_problems.never_starts(pod, rank.number, scene.now)):
         rank.state, rank.failure = "failed", failure
     elif rank.started_at is None and pod.started_at is not None and scene.now > pod.started_at + SEEN_S:
         rank.state, rank.started_at = "running", pod.started_at
@@ -305,10 +305,10 @@ def _deleted(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
         return None
     about = scene.claim.about
     if scene.main is None and (scene.told or scene.now > about.at + SEEN_S):
-        return AttemptPhase.LOST, troubles.deleted(about.main[1], scene.claim.name)
+        return AttemptPhase.LOST, pod_problems.deleted(about.main[1], scene.claim.name)
     unbound = any(not rank.final and not any(pod.node for pod in rank.pods) for rank in ranks)
     if unbound and not scene.grouped and scene.now > about.at + SEEN_S:
-        return AttemptPhase.LOST, troubles.deleted(POD_GROUPS.kind, about.group)
+        return AttemptPhase.LOST, pod_problems.deleted(POD_GROUPS.kind, about.group)
     return None
 
 
@@ -338,7 +338,7 @@ def _after(ranks: Sequence[_Rank], first: _Rank) -> Failure | None:
     before, other = min(ended, key=lambda each: each[0])
     said = msg(
         "{what}; rank {n} had ended {seconds} s before, with exit status {code}",
-        what=failure.told,
+        what=failure.localized_message,
         n=other.number,
         seconds=f"{at - before:.1f}",
         code=other.exit_code or 0,
@@ -366,20 +366,20 @@ def _lost(scene: Scene, ranks: Sequence[_Rank]) -> Rule | None:
             return AttemptPhase.LOST, rank.failure
         if rank.state == "stopped":  # it wrote down that it was asked to end; by whom, its pod may tell
             if rank.pods and _is_taken(rank.pods[-1], scene):
-                return AttemptPhase.LOST, troubles.pod_taken(rank.pods[-1], rank.number)
-            return AttemptPhase.LOST, troubles.asked_by_others(rank.number)
+                return AttemptPhase.LOST, pod_problems.pod_taken(rank.pods[-1], rank.number)
+            return AttemptPhase.LOST, pod_problems.asked_by_others(rank.number)
     gone = sorted(set(scene.claim.about.nodes) & scene.lost_nodes)
     if gone and not any(pod.node for pod in scene.pods):
-        return AttemptPhase.LOST, troubles.node_silent(gone[0])
+        return AttemptPhase.LOST, pod_problems.node_silent(gone[0])
     return None
 
 
 def _given_up(scene: Scene, _ranks: Sequence[_Rank]) -> Rule | None:
     """Return the failure where the cluster refuses to make pods or an operator gave up; None otherwise."""
     if scene.complaint is not None and scene.complaint.final:
-        return AttemptPhase.FAILED, troubles.no_pods(scene.complaint.said)
+        return AttemptPhase.FAILED, pod_problems.no_pods(scene.complaint.said)
     if scene.main is not None and scene.main.failed and not scene.alive:
-        return AttemptPhase.FAILED, troubles.main_failed(scene.main, scene.claim.about)
+        return AttemptPhase.FAILED, pod_problems.main_failed(scene.main, scene.claim.about)
     return None
 
 
@@ -396,18 +396,18 @@ def _waits(scene: Scene) -> Message | None:
             made, ranks = len({each.rank for each in scene.pods}), len(scene.claim.about.roles)
             if pod.waits == NO_ROOM and made < ranks:
                 # pods that are bound together are refused until the last is there, whatever room there is
-                return _of_none(scene) or troubles.pods_so_far(made, ranks)
-            return troubles.waiting(pod)
+                return _of_none(scene) or pod_problems.pods_so_far(made, ranks)
+            return pod_problems.waiting(pod)
     return _of_pods(scene) if scene.pods else _of_none(scene)
 
 
 def _of_pods(scene: Scene) -> Message | None:
     for pod in scene.pods:
         if not pod.node and scene.now > pod.made_at + SILENT_S:
-            return troubles.not_bound(pod)
+            return pod_problems.not_bound(pod)
     bound = next((pod for pod in scene.pods if pod.node and pod.started_at is None), None)
     if bound is not None and scene.complaint is not None:
-        return troubles.on_node(bound, scene.complaint.said)
+        return pod_problems.on_node(bound, scene.complaint.said)
     if any(pod.node for pod in scene.pods):
         return msg("its pods have their nodes, and fetch their images")
     return _of_none(scene)
@@ -416,7 +416,7 @@ def _of_pods(scene: Scene) -> Message | None:
 def _of_none(scene: Scene) -> Message | None:
     silent = scene.now > scene.claim.about.at + SILENT_S
     if not scene.pods and scene.main is not None and not scene.main.taken_up and silent:
-        return troubles.not_taken_up(scene.claim.about.main[1])
+        return pod_problems.not_taken_up(scene.claim.about.main[1])
     if scene.complaint is not None:
         return msg("the cluster makes no pods of it yet: {why}", why=scene.complaint.said)
     return None

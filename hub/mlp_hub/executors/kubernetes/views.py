@@ -148,6 +148,6 @@ def _failure(status: Mapping[str, Any]) -> tuple[str, str]:
     return "", ""
 
 
-def seconds(told: str | None) -> float | None:
+def seconds(text: str | None) -> float | None:
     """Return a time of the cluster's as seconds since the epoch."""
-    return None if told is None else datetime.fromisoformat(told).timestamp()
+    return None if text is None else datetime.fromisoformat(text).timestamp()

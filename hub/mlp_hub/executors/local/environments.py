@@ -27,18 +27,18 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from mlp_hub import sandbox
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.runtime.environment import MOST_LOCK
 from mlp_hub.domain.stored.storage import ARRIVING
 from mlp_hub.executors.environments import BuildFailed, BuildSteps
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.erase import remove_directory, remove_directory_in
-from mlp_hub.executors.mounted.fence import Acting
-from mlp_hub.executors.mounted.sizes import charge_of, entries_beyond, space_of
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.erase import remove_directory, remove_directory_in
+from mlp_hub.executors.shared_volume.fence import Acting
+from mlp_hub.executors.shared_volume.sizes import charge_of, entries_beyond, space_of
 from mlp_hub.executors.workspace import Extent, StoredPlace
+from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox import (
     ENVIRONMENTS_AT,
     Bind,
@@ -119,10 +119,10 @@ class LocalEnvironments:
 
         def lock() -> str:
             with self._at_work(of, owner, epoch) as arriving:
-                with Folder.at(arriving) as folder:
+                with DirHandle.at(arriving) as folder:
                     _write(folder, _REQUIREMENTS, requirements)
                 self._run(of, arriving, _compile_command(self._python), owner, steps)
-                with Folder.at(arriving) as folder, folder.read(_LOCK) as file:
+                with DirHandle.at(arriving) as folder, folder.read(_LOCK) as file:
                     text = file.read(MOST_LOCK + 1)
                 if len(text) > MOST_LOCK:
                     raise BuildFailed(
@@ -141,13 +141,13 @@ class LocalEnvironments:
             with self._at_work(of, owner, epoch) as arriving:
                 final = self._directories.stored(of)
                 if final.is_dir():
-                    return _extent(final, steps.goes_on)
-                with Folder.at(arriving) as folder:
+                    return _extent(final, steps.check_cancelled)
+                with DirHandle.at(arriving) as folder:
                     _write(folder, _LOCK, lock)
                 for step in _install_commands(self._python, of.name):
                     self._run(of, arriving, step, owner, steps)
                 extent = self._settle(arriving, of.name, steps)
-                with Folder.at(arriving) as folder, Folder.at(final.parent) as shelf:
+                with DirHandle.at(arriving) as folder, DirHandle.at(final.parent) as shelf:
                     folder.move(of.name, shelf, of.name)
                     os.fsync(shelf.fd)
                 return extent
@@ -187,7 +187,7 @@ class LocalEnvironments:
     async def _in_turn(self, tenant: str, work: Callable[[], T], steps: BuildSteps) -> T:
         """Work in a thread; a tenant whose steps are many or never end keeps only its own waiting."""
         async with self._turns.setdefault(tenant, asyncio.Lock()):
-            steps.goes_on()  # it may have waited for long
+            steps.check_cancelled()  # it may have waited for long
             return await asyncio.get_running_loop().run_in_executor(self._makers, work)
 
     @contextlib.contextmanager
@@ -214,7 +214,7 @@ class LocalEnvironments:
                 arriving.give(owner, owner)
         build = self._build_of(of)
         build.mkdir(mode=0o700, parents=True)
-        with Folder.at(build) as folder, folder.inside("home", make=0o700) as home:
+        with DirHandle.at(build) as folder, folder.inside("home", make=0o700) as home:
             folder.make("log", 0o700)
             if owner is not None:
                 home.give(owner, owner)
@@ -247,7 +247,7 @@ class LocalEnvironments:
             _check_on(arriving, steps)
             if (now := _last_lines(build)) != said:
                 said = now
-                steps.told(said)
+                steps.report_output(said)
             if time.monotonic() - measured > MEASURE_S:
                 steps.admit(max(charge_of([arriving / _CACHE]), charge_of([arriving / of.name])))
                 measured = time.monotonic()
@@ -256,7 +256,7 @@ class LocalEnvironments:
                     msg("it took longer than {n} minutes; name fewer packages", n=int(LONGEST_S / 60))
                 )
         said = _last_lines(build)
-        steps.told(said)
+        steps.report_output(said)
         if state.exit is None:
             raise OSError(errno.EIO, "the sandbox that makes an environment has vanished")
         if state.exit.oom:
@@ -305,11 +305,11 @@ class LocalEnvironments:
 
     def _settle(self, arriving: Path, name: str, steps: BuildSteps) -> Extent:
         """Make what was installed the platform's, for everybody to read, and sure to outlive a power cut."""
-        with Folder.at(arriving) as folder, folder.inside(name) as top:
+        with DirHandle.at(arriving) as folder, folder.inside(name) as top:
             remove_directory_in(top, BASE)  # a package may have brought whatever it likes
             _write(top, BASE, self.base)
             remove_directory_in(folder, _CACHE)
-            extent = _settled(top, steps.goes_on)
+            extent = _settled(top, steps.check_cancelled)
         steps.admit(extent.size)
         os.sync()
         return extent
@@ -324,7 +324,7 @@ def base_of(python: str) -> str:
 def is_for(directory: Path, base: str) -> bool:
     """Tell whether the environment in a directory was made for a Python."""
     try:
-        with Folder.at(directory) as folder, folder.read(BASE) as file:
+        with DirHandle.at(directory) as folder, folder.read(BASE) as file:
             return file.read(4096).decode("utf-8", "replace") == base
     except OSError:
         return False
@@ -380,12 +380,12 @@ def _install_commands(python: str, name: str) -> tuple[_Step, ...]:
 
 def _check_on(arriving: Path, steps: BuildSteps) -> None:
     """Raise where a step must not continue, or the disk has too little left for it."""
-    steps.goes_on()
+    steps.check_cancelled()
     if (space := space_of(arriving)) is not None:
         steps.leaves(space)
 
 
-def _write(folder: Folder, name: str, text: str) -> None:
+def _write(folder: DirHandle, name: str, text: str) -> None:
     with folder.create(name, 0o644) as file:
         file.write(text.encode())
         file.flush()
@@ -395,7 +395,7 @@ def _write(folder: Folder, name: str, text: str) -> None:
 def _last_lines(build: Path) -> str:
     """Return the end of a step's output, without times and without credentials of the index."""
     try:
-        with Folder.at(build / "log") as folder, folder.read("rank-0.log") as file:
+        with DirHandle.at(build / "log") as folder, folder.read("rank-0.log") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - LAST))
             lines = file.read(LAST).decode("utf-8", "replace").splitlines()
@@ -405,14 +405,14 @@ def _last_lines(build: Path) -> str:
     return _ADDRESS.sub("", "\n".join(each[3] for each in words if len(each) == 4)).strip()
 
 
-def _settled(top: Folder, goes_on: Callable[[], None]) -> Extent:
+def _settled(top: DirHandle, check_cancelled: Callable[[], None]) -> Extent:
     """Give all entries below to the platform; raise `BuildFailed` for other kinds than file, directory, link."""
     root = os.geteuid() == 0
     files = size = entries = 0
     left: list[tuple[str, ...]] = [()]
     while left:
         names = left.pop()
-        goes_on()
+        check_cancelled()
         with top.deep_inside(names) as folder:
             if root:
                 folder.give(0, 0)
@@ -439,11 +439,11 @@ def _settled(top: Folder, goes_on: Callable[[], None]) -> Extent:
     return Extent(files, size + entries_beyond(entries))
 
 
-def _entries(folder: Folder) -> Sequence[tuple[str, os.stat_result]]:
+def _entries(folder: DirHandle) -> Sequence[tuple[str, os.stat_result]]:
     with folder.entries() as found:
         return [(entry.name, entry.stat(follow_symlinks=False)) for entry in found]
 
 
-def _extent(top: Path, goes_on: Callable[[], None]) -> Extent:
-    goes_on()
+def _extent(top: Path, check_cancelled: Callable[[], None]) -> Extent:
+    check_cancelled()
     return Extent(0, charge_of([top]))

@@ -42,21 +42,21 @@ from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.local.node import gpus, local_node
 from mlp_hub.executors.local.package_index import PackageIndex
-from mlp_hub.executors.local.prepare import Surroundings, sandbox_spec
+from mlp_hub.executors.local.prepare import HostContext, sandbox_spec
 from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence, Fenced
-from mlp_hub.executors.mounted.grades import MountedTenantFiles
-from mlp_hub.executors.mounted.prepare import make_directories, show_model
-from mlp_hub.executors.mounted.reading import MountedLogs
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.places import home_mount
-from mlp_hub.executors.turns import Turns
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence, Fenced
+from mlp_hub.executors.shared_volume.isolation_levels import SharedVolumeTenantFiles
+from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
+from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
+from mlp_hub.executors.turns import TimeSlices
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
 from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable
-from mlp_hub.sandbox.control import record_failure, sweep
+from mlp_hub.sandbox.control import record_failure, remove_leftovers
 from mlp_hub.sandbox.fork_server import ForkServer
 from mlp_hub.sandbox.shim import files
 from mlp_language.message import Message, from_data, msg, to_data
@@ -98,7 +98,7 @@ def _ending(end: SandboxExit | None) -> AskedToEnd | None:
     return AskedToEnd(end.asked_at, end.killed)
 
 
-class LocalExecutor(Fenced, MountedLogs):
+class LocalExecutor(Fenced, SharedVolumeLogs):
     """Executor of one machine; see `Executor` for the promises of its methods.
 
     `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the
@@ -110,7 +110,7 @@ class LocalExecutor(Fenced, MountedLogs):
 
     name = "local"
     keeps_tenants = False
-    brought = None
+    external_jobs = None
     images = False
     serves = True
     drains = True
@@ -135,9 +135,9 @@ class LocalExecutor(Fenced, MountedLogs):
         self._binds = tuple(binds)
         self._servers_root = servers_root
         self._fence = Fence(self._root)
-        MountedLogs.__init__(self, directories)
-        self.workspace = MountedWorkspace(
-            directories, self._fence, tenants=MountedTenantFiles(directories, self._fence, platform)
+        SharedVolumeLogs.__init__(self, directories)
+        self.workspace = SharedVolumeWorkspace(
+            directories, self._fence, tenants=SharedVolumeTenantFiles(directories, self._fence, platform)
         )
         builds = Path(self._root).with_name("environments")
         self.environments = LocalEnvironments(builds, directories, self._fence, self._python, index)
@@ -154,7 +154,7 @@ class LocalExecutor(Fenced, MountedLogs):
         # each their own: those that all share may be waiting for processes to end
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
         self._disk_looker = ThreadPoolExecutor(1, "processes")
-        self._uses: Turns[str | Home, DiskUse] = Turns()
+        self._uses: TimeSlices[str | Home, DiskUse] = TimeSlices()
 
     # -- the interface
 
@@ -262,7 +262,7 @@ class LocalExecutor(Fenced, MountedLogs):
         with self._fence.acting(epoch):
             if not os.path.lexists(f"{run_dir}/claim"):
                 self._launch(spec, run_dir)
-        return self._watch.look(run_dir, sandbox.inspect(run_dir).shim_pid)
+        return self._watch.watch_directory(run_dir, sandbox.inspect(run_dir).shim_pid)
 
     def _stop(self, run_dir: str, grace_s: float, why: tuple[str, str, Any] | None, epoch: int) -> None:
         with self._fence.acting(epoch):
@@ -284,7 +284,7 @@ class LocalExecutor(Fenced, MountedLogs):
             shares = self._gpu_shares(spec)
             devices = sorted({device for share in shares for device in share})
             caps = sandbox.capabilities()
-            around = Surroundings(self._python, self._directories, self._binds, caps.outbound)
+            around = HostContext(self._python, self._directories, self._binds, caps.outbound)
             described = sandbox_spec(spec, around, devices, [sorted(share) for share in shares])
             if spec.listens:
                 described = replace(described, listen=f"{run_dir}/{SOCKET}")
@@ -340,7 +340,7 @@ class LocalExecutor(Fenced, MountedLogs):
     def _disk_use(self, whose: Collection[str | Home]) -> dict[str | Home, DiskUse]:
         devices = self.workspace.devices()
         asked = {one: partial(disk.use_of, self._sandboxes_of(one), devices) for one in whose}
-        return dict(self._uses.take(asked, lambda _: LOOK_EVERY_S, hurry=True))
+        return dict(self._uses.measure_due(asked, lambda _: LOOK_EVERY_S, hurry=True))
 
     def _sandboxes_of(self, whose: str | Home) -> Iterable[str]:
         if isinstance(whose, Home):
@@ -358,7 +358,7 @@ class LocalExecutor(Fenced, MountedLogs):
         if state.phase is SandboxPhase.LOST:
             if state.unreadable:
                 self._set_aside(state)
-            sweep(run_dir)
+            remove_leftovers(run_dir)
         return seen, state.phase in (SandboxPhase.EXITED, SandboxPhase.LOST)
 
     def _observation(self, attempt: str, run_dir: str, state: SandboxState) -> Observation:
@@ -410,7 +410,7 @@ class LocalExecutor(Fenced, MountedLogs):
         with contextlib.suppress(OSError):
             durable.set_aside(Path(self._root).parent, state.unreadable)
 
-    def _told(self, attempt: str, run_dir: str) -> dict[str, Any] | None:
+    def _about_of(self, attempt: str, run_dir: str) -> dict[str, Any] | None:
         """Return what was written down of the attempt at its start."""
         if attempt not in self._about:
             about = files.read_json_if_whole(run_dir, "attempt.json", *_ABOUT)
@@ -422,12 +422,12 @@ class LocalExecutor(Fenced, MountedLogs):
         if end.hint is None:
             return None
         hint = Hint(end.hint)
-        about = self._told(attempt, run_dir) or {}
+        about = self._about_of(attempt, run_dir) or {}
         missing = hint is Hint.NO_NETWORK and about.get("network") == "outbound"
         return Hint.NETWORK_MISSING if missing else hint
 
     def _ranks(self, attempt: str, run_dir: str, state: SandboxState) -> tuple[RankStatus, ...]:
-        about = self._told(attempt, run_dir)
+        about = self._about_of(attempt, run_dir)
         if about is None:
             return ()
         placement: list[str] = about["placement"]
@@ -444,7 +444,7 @@ class LocalExecutor(Fenced, MountedLogs):
                 continue
             running = rank.state == "running"
             pid = (rank.pid or state.child_pid) if running and not lost else None
-            usage = self._meter.of(pid, held=partial(state.held, number)) if pid else None
+            usage = self._meter.usage_of(pid, held=partial(state.held, number)) if pid else None
             out.append(
                 RankStatus(
                     number,
@@ -468,7 +468,7 @@ class LocalExecutor(Fenced, MountedLogs):
         running = sum(rank.state == "running" for rank in state.ranks)
         if state.phase is not SandboxPhase.RUNNING or not state.shim_pid or not running:
             return 0.0
-        usage = self._meter.of(state.shim_pid, below=False)
+        usage = self._meter.usage_of(state.shim_pid, below=False)
         return usage.cpu / running if usage and usage.cpu else 0.0
 
     # -- watching
@@ -491,7 +491,7 @@ class LocalExecutor(Fenced, MountedLogs):
 
     def _watch_all(self) -> list[tuple[str, Watched]]:
         shims = [(entry, sandbox.inspect(entry.path).shim_pid) for entry in self._run_dirs()]
-        return [(entry.name, self._watch.look(entry.path, pid)) for entry, pid in shims]
+        return [(entry.name, self._watch.watch_directory(entry.path, pid)) for entry, pid in shims]
 
     def _warm(self) -> None:
         sandbox.capabilities()

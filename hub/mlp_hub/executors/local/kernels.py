@@ -11,10 +11,10 @@ import json
 import os
 from pathlib import Path
 
-from mlp_hub.beneath import Folder
 from mlp_hub.domain.runtime.environment import kernel_of
 from mlp_hub.domain.stored.storage import KERNELS
-from mlp_hub.executors.mounted.erase import remove_directory_in
+from mlp_hub.executors.shared_volume.erase import remove_directory_in
+from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox import ENVIRONMENTS_AT
 
 _KERNELS, _KERNEL = "kernels", "kernel.json"
@@ -30,7 +30,7 @@ _PICTURE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 64 64">
 def offer(shelf: Path, name: str, directory: str) -> None:
     """Have the kernel of the environment of this name, which is in a directory of the shelf."""
     with (
-        Folder.at(shelf) as top,
+        DirHandle.at(shelf) as top,
         top.inside(KERNELS, make=0o755) as path,
         path.inside(_KERNELS, make=0o755) as kernels,
         kernels.inside(kernel_of(name), make=0o755) as kernel,
@@ -48,7 +48,7 @@ def withdraw(shelf: Path, name: str) -> None:
     """Have no kernel of the environment of this name any more."""
     with (
         contextlib.suppress(FileNotFoundError),
-        Folder.at(shelf) as top,
+        DirHandle.at(shelf) as top,
         top.deep_inside((KERNELS, _KERNELS)) as kernels,
     ):
         remove_directory_in(kernels, kernel_of(name))

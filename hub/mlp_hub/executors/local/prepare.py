@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mlp_hub.beneath import PathKind, look
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import CannotStart, LaunchSpec
 from mlp_hub.executors.local.environments import base_of, is_for
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.programs import environment, program, working_directory
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.prepare import model_directory
 from mlp_hub.executors.workspace import CODE, MODEL, WORKSPACE
+from mlp_hub.safe_path import PathKind, kind_of
 from mlp_hub.sandbox import ENVIRONMENTS_AT, Bind, Limits, SandboxSpec, environment_binds
 from mlp_language.message import msg
 
@@ -23,8 +23,8 @@ _MPI = ("libmpi.so.12", "libmpi.so.40")  # of MPICH, which the platform has, and
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Surroundings that all attempts of this hub share: the jobs' Python, where files are, further binds (the platform's sockets), the mode."""
+class HostContext:
+    """Part of the host that all attempts of this hub share: the jobs' Python, where files are, further binds (the platform's sockets), the mode."""
 
     python: str
     directories: Directories
@@ -50,12 +50,12 @@ def limits(spec: LaunchSpec) -> Limits:
 
 
 def sandbox_spec(
-    spec: LaunchSpec, around: Surroundings, gpus: Sequence[int], per_rank_gpus: Sequence[Sequence[int]]
+    spec: LaunchSpec, around: HostContext, gpus: Sequence[int], per_rank_gpus: Sequence[Sequence[int]]
 ) -> SandboxSpec:
     """Describe the sandbox of an attempt; raises `CannotStart`."""
     if spec.image is not None or spec.mounts:
         raise CannotStart(msg("jobs of this machine run in its own environment: no image, no volumes"))
-    home, job = around.directories.home(spec.user), around.directories.workspace(spec.of)
+    home, job = around.directories.home(spec.user), around.directories.workspace(spec.of_run)
     own = _own_python(spec, around)
     command = program(spec, home, own or around.python, CODE)
     shape = rank_commands.GangShape(command, spec.workers, spec.ps, around.python, own=own)
@@ -123,7 +123,7 @@ def _data(spec: LaunchSpec, directories: Directories, others: Sequence[Bind]) ->
     return [Bind(str(directories.stored(mount.of)), mount.path) for mount in spec.data]
 
 
-def _own_python(spec: LaunchSpec, around: Surroundings) -> str:
+def _own_python(spec: LaunchSpec, around: HostContext) -> str:
     """Return the interpreter of the job's environment as its ranks see it; raises `CannotStart` where it was made for another one."""
     if spec.environment is None:
         return ""
@@ -142,12 +142,12 @@ def _environment(spec: LaunchSpec, directories: Directories) -> list[Bind]:
     return [Bind(str(directories.stored(spec.environment)), f"{ENVIRONMENTS_AT}/{spec.environment.name}")]
 
 
-def _brings_mpi(spec: LaunchSpec, around: Surroundings) -> bool:
+def _brings_mpi(spec: LaunchSpec, around: HostContext) -> bool:
     """Whether mpi4py is to take the environment's own MPI: a program starts ranks by its mpirun. Ranks of ours need the platform's."""
     if spec.environment is None or spec.runtime.launcher is not None:
         return False
     place, seen_at = around.directories.stored(spec.environment), f"{ENVIRONMENTS_AT}/{spec.environment.name}"
-    return any(look(place, f"lib/{name}", seen_at) is PathKind.FILE for name in _MPI)
+    return any(kind_of(place, f"lib/{name}", seen_at) is PathKind.FILE for name in _MPI)
 
 
 def _own_variables(own: str, env: Mapping[str, str], python: str) -> dict[str, str]:

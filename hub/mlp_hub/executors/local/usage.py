@@ -33,7 +33,7 @@ class ProcessMeter:
     def __init__(self) -> None:
         self._readings: dict[int, _Reading] = {}
 
-    def of(
+    def usage_of(
         self, pid: int, *, below: bool = True, held: Callable[[], int | None] = lambda: None
     ) -> ProcessUsage | None:
         """Return what the process, and all below it, use; `None` when it is gone. Looks once a second at most.

@@ -33,7 +33,7 @@ class Watch:
         self._watches: dict[str, int] = {}
         self._ends: dict[str, int] = {}
 
-    def look(self, directory: str, pid: int | None) -> Watched:
+    def watch_directory(self, directory: str, pid: int | None) -> Watched:
         """Begin to watch a run directory, and its shim where there is one; for any thread, since it looks paths up.
 
         What happens before `add` takes the answer is not told.

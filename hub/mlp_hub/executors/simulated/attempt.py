@@ -30,7 +30,7 @@ class Script:
     stop: float = 0.0
 
     @classmethod
-    def of(cls, env: Mapping[str, str]) -> Script:
+    def from_env(cls, env: Mapping[str, str]) -> Script:
         """Return the script of an environment; a value that cannot be read has its default."""
         return cls(
             duration=_number(env, "SIM_DURATION", 1.0),

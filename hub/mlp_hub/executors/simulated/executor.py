@@ -35,11 +35,11 @@ from mlp_hub.executors.base import (
     check_placement,
 )
 from mlp_hub.executors.following import follow
-from mlp_hub.executors.mounted.directories import Directories
-from mlp_hub.executors.mounted.fence import Fence, Fenced
-from mlp_hub.executors.mounted.grades import MountedTenantFiles
-from mlp_hub.executors.mounted.workspace import MountedWorkspace
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo, Taint
+from mlp_hub.executors.shared_volume.directories import Directories
+from mlp_hub.executors.shared_volume.fence import Fence, Fenced
+from mlp_hub.executors.shared_volume.isolation_levels import SharedVolumeTenantFiles
+from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.simulated.attempt import DONE, Script, SimulatedAttempt, from_json, to_json
 from mlp_hub.executors.workspace import Home, JobRun
 from mlp_language.message import Message, msg
@@ -59,7 +59,7 @@ class SimulatedExecutor(Fenced):
 
     name = "simulated"
     keeps_tenants = False
-    brought = None
+    external_jobs = None
     environments = None
     images = False
     serves = True
@@ -95,11 +95,11 @@ class SimulatedExecutor(Fenced):
         self._armed_for = 0.0
         self._journal = journal
         self._fence = Fence(None if journal is None else journal.parent)
-        self.workspace = MountedWorkspace(
+        self.workspace = SharedVolumeWorkspace(
             directories,
             self._fence,
             measures=makes_directories,
-            tenants=MountedTenantFiles(directories, self._fence),
+            tenants=SharedVolumeTenantFiles(directories, self._fence),
         )
         self.starts: list[str] = []  # every attempt that was really started, in order
         self.failing_starts = 0  # so many of the next starts fail, for tests
@@ -150,7 +150,7 @@ class SimulatedExecutor(Fenced):
             self._start(spec)
 
     def _make_directories(self, spec: LaunchSpec) -> None:
-        with self._directories.using(spec.of, write=True) as workspace:
+        with self._directories.using(spec.of_run, write=True) as workspace:
             for part in ("ckpt", "log", "metrics", "code"):
                 (workspace / part).mkdir(parents=True, exist_ok=True)
 
@@ -163,11 +163,11 @@ class SimulatedExecutor(Fenced):
             raise Unavailable(msg("the simulated node does not answer"))
         attempt = SimulatedAttempt(
             spec.attempt,
-            spec.of,
+            spec.of_run,
             spec.placement or (next(iter(self._nodes)),) * spec.ranks,
             roles_of(spec.runtime, spec.workers, spec.ps),
             self._clock(),
-            Script.of(spec.env),
+            Script.from_env(spec.env),
             spec.time_limit,
             lost_at=None if all(map(self._is_there, spec.placement)) else self._clock(),
         )

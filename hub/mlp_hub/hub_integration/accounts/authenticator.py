@@ -108,7 +108,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         user = handler.current_user
         confirms = _confirming(name) if user is not None and user.name == name else None
         source = confirms or address_of(handler.request)
-        wait = self.limiter.take("login", source)
+        wait = self.limiter.take_token("login", source)
         if wait:
             text = (
                 msg("Too many attempts with your password. Try again in {wait} s.", wait=wait)
@@ -121,7 +121,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         except AccountRefused as refused:
             raise web.HTTPError(refused.status, said(handler, refused.message)) from None
         if found is not None:
-            self.limiter.give("login", source)
+            self.limiter.return_token("login", source)
         return found
 
     async def _authenticate(self, name: str, password: str, counted: str) -> str | None:
@@ -191,7 +191,7 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
 
         All sign-ups come here, by the page and by the REST API, and count for the address of their sender.
         """
-        wait = self.limiter.take("signup", network_of(address))
+        wait = self.limiter.take_token("signup", network_of(address))
         if wait:
             raise AccountRefused(
                 msg("Too many sign-ups from your address. Try again in {wait} s.", wait=wait),

@@ -47,7 +47,7 @@ def texts(tag: str) -> Callable[..., str]:
 
 
 @pass_context
-def _told(context: Context, value: object) -> object:
+def _rendered(context: Context, value: object) -> object:
     """Give a message that a template is to show as its reader's text."""
     message = value.message if isinstance(value, Told) else value
     return render(message, Reader(str(context["language"]))) if isinstance(message, Message) else value
@@ -58,7 +58,7 @@ class Translated(Extension):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        environment.finalize = _told
+        environment.finalize = _rendered
 
     def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
         """Return the template with its texts replaced by calls of `_`."""

@@ -65,11 +65,11 @@ def install(settings: Settings) -> None:
         await prepare(self)
         if not isinstance(self, APIHandler | LanguagePage) and _person(self):
             name = self.current_user.name
-            tag, told = await asyncio.gather(
+            tag, notices = await asyncio.gather(
                 LanguagePage.service.language_of(name), LanguagePage.service.announced(name)
             )
             setattr(self, SETTING, tag)
-            self.mlp_announced = told
+            self.mlp_announced = notices
 
     BaseHandler.prepare = knowing
     plain = BaseHandler.template_namespace.fget

@@ -14,7 +14,7 @@ from mlp_hub.hub_integration.accounts import records
 from mlp_hub.hub_integration.accounts.authenticator import NOBODY, AccountRefused, NativeAccounts
 from mlp_hub.hub_integration.providers import ends, identities, sids, taken
 from mlp_hub.hub_integration.providers.kinds import provider_of
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, Standing
+from mlp_hub.hub_integration.providers.provider import LoginResult, PendingLogin, ProviderIdentity
 from mlp_hub.hub_integration.providers.states import States
 from mlp_hub.service.tenants.groups import policy_as_set
 from mlp_hub.settings import Settings
@@ -77,18 +77,18 @@ class CompanyAccounts(NativeAccounts):
         """Return who came back from the provider, or whose password it is."""
         arrived = data.get(ARRIVAL)
         if isinstance(arrived, tuple):  # what a form sends is text
-            await self._expect(arrived[0].standing)
+            await self._expect(arrived[0].identity)
             return self._found_or_made(*arrived)
         name = await super().authenticate(handler, data)
         return None if name is None else {"name": name, "groups": None}
 
-    async def _expect(self, standing: Standing) -> None:
+    async def _expect(self, identity: ProviderIdentity) -> None:
         """Have what is asked of a person now come to its end: it is stored before their new login, and not after it."""
-        known = identities.find(self.db, standing.issuer, standing.subject)
+        known = identities.find(self.db, identity.issuer, identity.subject)
         if known is not None and self.watching is not None:
             await self.watching.refresher.expect(known.name)
 
-    def _found_or_made(self, arrival: Arrival, begun: Begun) -> dict[str, Any]:
+    def _found_or_made(self, arrival: LoginResult, pending: PendingLogin) -> dict[str, Any]:
         """Let a person in.
 
         A person who is let in twice at once, by two hubs on one database, is made by one of them and found
@@ -96,20 +96,20 @@ class CompanyAccounts(NativeAccounts):
         """
         for _ in range(_TRIES):
             try:
-                return self._arrived(arrival, begun)
+                return self._arrived(arrival, pending)
             except IntegrityError:
                 self.db.rollback()
-        return self._arrived(arrival, begun)
+        return self._arrived(arrival, pending)
 
-    def _arrived(self, arrival: Arrival, begun: Begun) -> dict[str, Any]:
+    def _arrived(self, arrival: LoginResult, pending: PendingLogin) -> dict[str, Any]:
         """Find the account of a person of the provider, or make it; or raise AccountRefused."""
-        standing = arrival.standing
-        known = identities.find(self.db, standing.issuer, standing.subject)
-        if begun.confirms and (known is None or known.name != begun.confirms):
+        identity = arrival.identity
+        known = identities.find(self.db, identity.issuer, identity.subject)
+        if pending.confirms and (known is None or known.name != pending.confirms):
             raise AccountRefused(
                 msg(
                     "You are logged in as {name}, but {title} reports another user. Log out, and log in again.",
-                    name=begun.confirms,
+                    name=pending.confirms,
                     title=self.company,
                 ),
                 "Forbidden",
@@ -120,10 +120,10 @@ class CompanyAccounts(NativeAccounts):
                 known
             )  # an account of the hub's own was made under the name when there was no provider
             self.db.flush()
-        name = identities.claim(self.db, standing, self._is_taken)
-        if known is None and name != standing.claimed_name:
+        name = identities.claim(self.db, identity, self._is_taken)
+        if known is None and name != identity.claimed_name:
             self.log.info(
-                "%s of %s is %s here: a name that was free", standing.claimed_name, self.company, name
+                "%s of %s is %s here: a name that was free", identity.claimed_name, self.company, name
             )
         info = UserInfo.find(self.db, name)
         if info is not None and not info.is_authorized:
@@ -139,24 +139,24 @@ class CompanyAccounts(NativeAccounts):
         self.db.commit()
         if self.watching is not None:
             self.watching.refresher.arrived(name)
-            self.watching.refresher.admin_changed(name, self._admin_change(name, standing))
-        return self._model(name, standing, arrival.auth_state)
+            self.watching.refresher.admin_changed(name, self._admin_change(name, identity))
+        return self._model(name, identity, arrival.auth_state)
 
-    def _model(self, name: str, standing: Standing, state: dict[str, Any]) -> dict[str, Any]:
+    def _model(self, name: str, identity: ProviderIdentity, state: dict[str, Any]) -> dict[str, Any]:
         """Return a person's standing in JupyterHub's form."""
-        admin = standing.admin if self.hub_settings.login_admin_groups else None
+        admin = identity.admin if self.hub_settings.login_admin_groups else None
         return {
             "name": name,
             "admin": admin,
             "auth_state": state,
-            "groups": self.policy.concerned(standing.groups)[0],
+            "groups": self.policy.concerned(identity.groups)[0],
         }
 
-    def _admin_change(self, name: str, standing: Standing) -> bool | None:
+    def _admin_change(self, name: str, identity: ProviderIdentity) -> bool | None:
         """Return what this login makes of the admin right: True or False where it differs from before, else None."""
         user = orm.User.find(self.db, name)
         before = user is not None and bool(user.admin)
-        return standing.admin if self.hub_settings.login_admin_groups and standing.admin != before else None
+        return identity.admin if self.hub_settings.login_admin_groups and identity.admin != before else None
 
     def _is_taken(self, name: str) -> bool:
         return (
@@ -243,7 +243,7 @@ class CompanyAccounts(NativeAccounts):
             return by_token and self.watching.people.may_go_on(user.name)
         return await self.watching.refresher.stays(user.name)
 
-    async def vouched_for(self, user: Any, standing: Standing) -> bool:
+    async def vouched_for(self, user: Any, identity: ProviderIdentity) -> bool:
         """Take the provider's answer about a user without a browser login here, and return whether they may.
 
         It counts as a check of their standing, whatever became of their browser's login.
@@ -251,7 +251,7 @@ class CompanyAccounts(NativeAccounts):
         if not await super().refresh_user(user) or not self.managed_by(user.name):
             return False
         if self.watching is not None:
-            await self.watching.refresher.told_of(user.name, standing)
+            await self.watching.refresher.accept_identity(user.name, identity)
         return True
 
     # ------------------------------------------------------------------------ pages

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlp_hub.domain.text import storable
-from mlp_hub.hub_integration.providers.standing import Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider import ProviderIdentity, TokenRefused
 from mlp_hub.settings import Settings
 from mlp_language.message import msg
 
@@ -26,9 +26,9 @@ class Claims:
         self._groups = settings.login_groups_claim or settings.login_kind.groups_claim
         self._admins = frozenset(settings.login_admin_groups)
 
-    def standing(
+    def identity(
         self, issuer: str, subject: str, claims: Mapping[str, Any], *, known_as: str = ""
-    ) -> Standing:
+    ) -> ProviderIdentity:
         """Return the standing of a person, who is called `known_as` here if already known.
 
         Raises TokenRefused where no claim gives a name.
@@ -48,7 +48,7 @@ class Claims:
                     claim=self._name,
                 )
             )
-        standing = Standing(
+        identity = ProviderIdentity(
             issuer=issuer,
             subject=subject,
             claimed_name=name[:TEXT_MAX],
@@ -57,11 +57,11 @@ class Claims:
             groups=(),
             admin=False,
         )
-        return self.with_groups(standing, groups(found(claims, self._groups)) if self._groups else ())
+        return self.with_groups(identity, groups(found(claims, self._groups)) if self._groups else ())
 
-    def with_groups(self, standing: Standing, names: tuple[str, ...]) -> Standing:
+    def with_groups(self, identity: ProviderIdentity, names: tuple[str, ...]) -> ProviderIdentity:
         """Say of somebody which groups they are in."""
-        return replace(standing, groups=names, admin=not self._admins.isdisjoint(names))
+        return replace(identity, groups=names, admin=not self._admins.isdisjoint(names))
 
     def says_groups(self, claims: Mapping[str, Any]) -> bool:
         """Whether groups are among them."""

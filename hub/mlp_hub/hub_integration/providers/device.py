@@ -19,10 +19,10 @@ from urllib.parse import urlsplit
 import jwt
 
 from mlp_hub.hub_integration.providers import identities, kinds, taken
-from mlp_hub.hub_integration.providers.asking import ProviderAway, for_people
 from mlp_hub.hub_integration.providers.discovery import Document
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import ProviderUnreachable, Standing, TokenRefused
+from mlp_hub.hub_integration.providers.provider import ProviderIdentity, ProviderUnreachable, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, for_people
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong, machine_and_days
 from mlp_hub.hub_integration.tokens.cli_login import MAY_NOT, LoginWays, TokenGiver
 from mlp_hub.settings import Settings
@@ -63,7 +63,7 @@ class DeviceFlow:
         self.provider = provider
         self.clock = clock
 
-    async def told(self) -> dict[str, str] | None:
+    async def device_endpoints(self) -> dict[str, str] | None:
         """Return what a terminal needs to begin; None where the provider has no such flow, or does not answer."""
         try:
             document = await self.provider.discovery.document()
@@ -80,16 +80,16 @@ class DeviceFlow:
             "token": document.url("token_endpoint"),
         }
 
-    async def whose(self, db: Any, access_token: str, id_token: str) -> Standing:
+    async def whose(self, db: Any, access_token: str, id_token: str) -> ProviderIdentity:
         """Return whose tokens these are, once; raise Wrong where they are not this client's, or nobody's any more."""
         try:
-            found = await self.provider.standing_of(access_token, id_token, client_id=self.client_id)
+            found = await self.provider.identity_of(access_token, id_token, client_id=self.client_id)
         except TokenRefused as refused:
             raise Wrong(refused.message) from refused
         if isinstance(found, ProviderUnreachable):
             log.warning("No login of a terminal: %s", found.message)
             raise Wrong(for_people(self.provider.title, ProviderAway(found.message, found.misconfigured)))
-        if not isinstance(found, Standing):
+        if not isinstance(found, ProviderIdentity):
             raise Wrong(msg("{title} no longer knows this login", title=self.provider.title))
         take(db, id_token, self.clock(), self.skew_s)
         return found
@@ -118,8 +118,8 @@ class DeviceExchange(TokenGiver):
     async def granted(self, given: Callable[[str], str]) -> tuple[Any, str, int]:
         """Return who logged in at the provider, if they may here."""
         machine, days = machine_and_days(given)
-        standing = await self.flow.whose(self.db, given("access_token"), given("id_token"))
-        known = identities.find(self.db, standing.issuer, standing.subject)
+        identity = await self.flow.whose(self.db, given("access_token"), given("id_token"))
+        known = identities.find(self.db, identity.issuer, identity.subject)
         if known is None:
             raise Wrong(
                 msg(
@@ -129,7 +129,7 @@ class DeviceExchange(TokenGiver):
             )
         user = self.find_user(str(known.name))
         # what the provider has just said is newer than anything the hub would go by, and a login that ended here is over
-        if user is None or not await self.authenticator.vouched_for(user, standing):
+        if user is None or not await self.authenticator.vouched_for(user, identity):
             raise Wrong(MAY_NOT)
         return user, machine, days
 

@@ -13,7 +13,7 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from mlp_hub.api.edge.limits import Limiter, Rate
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAway
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, ProviderClient
 from mlp_hub.settings.login import is_loopback
 from mlp_language.message import msg
 
@@ -75,7 +75,7 @@ class Document:
 class Discovery:
     """The document of one issuer. An old one is taken where it cannot be read again."""
 
-    def __init__(self, issuer: str, title: str, asker: Asker, clock: Clock = time.monotonic) -> None:
+    def __init__(self, issuer: str, title: str, asker: ProviderClient, clock: Clock = time.monotonic) -> None:
         self._issuer, self._title, self._asker, self._clock = issuer, title, asker, clock
         self._kept: Document | None = None
         self._away: ProviderAway | None = None
@@ -174,7 +174,9 @@ class SigningKey:
 class Keys:
     """The keys that a provider's tokens are signed with now. A key that is not known is looked for, not too often."""
 
-    def __init__(self, discovery: Discovery, title: str, asker: Asker, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self, discovery: Discovery, title: str, asker: ProviderClient, clock: Clock = time.monotonic
+    ) -> None:
         self._discovery, self._title, self._asker, self._clock = discovery, title, asker, clock
         self._kept: tuple[SigningKey, ...] | None = None
         self._read_at = 0.0
@@ -194,7 +196,7 @@ class Keys:
             if self._kept is None or self._clock() - self._read_at >= KEYS_READ_AGAIN_S:
                 await self._read()
             found = self._look(name, algorithm)
-            if found is None and not self._limiter.take("keys", ""):
+            if found is None and not self._limiter.take_token("keys", ""):
                 await self._read()
                 found = self._look(name, algorithm)
             return found

@@ -19,9 +19,14 @@ from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
 
 from mlp_hub.hub_integration.providers import github, oidc
-from mlp_hub.hub_integration.providers.asking import TIMEOUT_S, Asker, ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.discovery import WELL_KNOWN, Discovery, Document
 from mlp_hub.hub_integration.providers.paths import ARRIVE
+from mlp_hub.hub_integration.providers.provider_client import (
+    TIMEOUT_S,
+    ProviderAway,
+    ProviderClient,
+    RegisteredClient,
+)
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg
 from mlp_language.render import here, render
@@ -50,7 +55,7 @@ class Examination:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._title = settings.login_name
-        self._asker = Asker(self._title)
+        self._asker = ProviderClient(self._title)
         self._client = RegisteredClient(settings.login_client_id, settings.login_secret())
         self._register = msg(
             "Register these at {title}: redirect URI {uri}, and post-logout address {back}",

@@ -9,22 +9,28 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from tornado.httputil import url_concat
 
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.claims import GROUPS_MAX, Claims, groups
-from mlp_hub.hub_integration.providers.standing import (
-    Arrival,
+from mlp_hub.hub_integration.providers.provider import (
     AuthState,
-    Begun,
     LoginEnded,
+    LoginResult,
+    PendingLogin,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
     TokenRefused,
+)
+from mlp_hub.hub_integration.providers.provider_client import (
+    ProviderAnswer,
+    ProviderAway,
+    ProviderClient,
+    RegisteredClient,
+    client_refused,
 )
 from mlp_hub.hub_integration.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings
@@ -51,34 +57,34 @@ class GitHubProvider:
         self._scopes = " ".join(settings.login_scopes or settings.login_kind.scopes)
         self._claims = Claims(settings)
         self._clock = clock
-        self._asker = Asker(self.title)
+        self._asker = ProviderClient(self.title)
 
-    async def login_url(self, begun: Begun) -> str:
+    async def login_url(self, pending: PendingLogin) -> str:
         """Return where a browser goes to log in."""
         # it has no way to ask for the password again; who confirms chooses the account again
-        more = {"prompt": "select_account"} if begun.fresh else {}
+        more = {"prompt": "select_account"} if pending.fresh else {}
         return str(
             url_concat(
                 self._at.authorize_url,
                 {
                     "client_id": self._client.name,
-                    "redirect_uri": begun.redirect_uri,
+                    "redirect_uri": pending.redirect_uri,
                     "scope": self._scopes,
-                    "state": begun.state,
-                    "code_challenge": begun.challenge,
+                    "state": pending.state,
+                    "code_challenge": pending.challenge,
                     "code_challenge_method": "S256",
                     **more,
                 },
             )
         )
 
-    async def arrived(self, begun: Begun, code: str, said_issuer: str) -> Arrival:
+    async def arrived(self, pending: PendingLogin, code: str, said_issuer: str) -> LoginResult:
         """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
         if said_issuer and not said_issuer.rstrip("/").startswith(self.issuer):
             raise TokenRefused(
                 msg("This login was started at {title}, and ended elsewhere.", title=self.title)
             )
-        form = {"code": code, "redirect_uri": begun.redirect_uri, "code_verifier": begun.verifier}
+        form = {"code": code, "redirect_uri": pending.redirect_uri, "code_verifier": pending.verifier}
         _, fields = self._client.shown(basic=False)
         answer = await self._asker.post(self._at.token_url, {**form, **fields}, {})
         got = answer.object()
@@ -86,15 +92,7 @@ class GitHubProvider:
         if answer.refused or not isinstance(access, str) or not access:  # it says no with status 200
             why = str(got.get("error_description") or got.get("error") or answer.status)[:200]
             if got.get("error") in CLIENT_REFUSED:
-                raise ProviderAway(
-                    msg(
-                        "{title} does not accept the client {client} with its secret ({why}).",
-                        title=self.title,
-                        client=self._client.name,
-                        why=why,
-                    ),
-                    misconfigured=True,
-                )
+                raise client_refused(self.title, self._client, why)
             text = msg("{title} does not accept the code ({why}). Log in again.", title=self.title, why=why)
             raise TokenRefused(text)
         renewed = got.get("refresh_token")
@@ -102,7 +100,7 @@ class GitHubProvider:
         found = await self._now(kept)
         if found is None:
             raise TokenRefused(msg("{title} returned no access token.", title=self.title))
-        return Arrival(found.standing, found.to_state(), self._clock() if begun.fresh else None)
+        return LoginResult(found.identity, found.to_state(), self._clock() if pending.fresh else None)
 
     async def logout_url(self, state: AuthState, back: str) -> str:  # noqa: ARG002
         """Return nothing: nobody else can log out there."""
@@ -110,7 +108,7 @@ class GitHubProvider:
 
     async def refreshed(
         self, auth_state: AuthState
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    ) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask for the person's present standing, and return the data to keep from now on."""
         return await asked_anew(self.issuer, auth_state, self._asked, self._look_whether_it_is_there)
 
@@ -125,13 +123,13 @@ class GitHubProvider:
         """Return None: requests without a token would soon be limited."""
         return None
 
-    async def standing_of(
+    async def identity_of(
         self,
         access_token: str,  # noqa: ARG002
         id_token: str,  # noqa: ARG002
         *,
         client_id: str,
-    ) -> Standing | LoginEnded | ProviderUnreachable:
+    ) -> ProviderIdentity | LoginEnded | ProviderUnreachable:
         """Refuse: a token does not say for whom it was made; GitHub tells it only of the client's own."""
         raise TokenRefused(
             msg(
@@ -143,9 +141,9 @@ class GitHubProvider:
 
     async def _look_whether_it_is_there(self) -> None:
         """Raise ProviderAway unless GitHub's API answers as it does without a token: with 401."""
-        told = await self._asker.get(self._at.userdata_url)
-        if told.status not in (200, 401):
-            why = str(told.status)
+        answer = await self._asker.get(self._at.userdata_url)
+        if answer.status not in (200, 401):
+            why = str(answer.status)
             raise ProviderAway(
                 msg("{title} does not identify the user ({why}).", title=self.title, why=why),
                 misconfigured=True,
@@ -166,29 +164,21 @@ class GitHubProvider:
 
     async def _now(self, kept: KeptLogin) -> KeptLogin | None:
         """Ask who it is and in which teams; None where the token holds no longer."""
-        told = await self._asker.get(self._at.userdata_url, kept.access_token)
-        if told.status == 401:
+        answer = await self._asker.get(self._at.userdata_url, kept.access_token)
+        if answer.status == 401:
             return None
-        person = told.object()
+        person = answer.object()
         number = person.get("id")  # a name there is somebody else's after a while, a number never
-        if told.refused or isinstance(number, bool) or not isinstance(number, int):
+        if answer.refused or isinstance(number, bool) or not isinstance(number, int):
             raise ProviderAway(
-                msg("{title} does not identify the user ({why}).", title=self.title, why=str(told.status))
+                msg("{title} does not identify the user ({why}).", title=self.title, why=str(answer.status))
             )
         if kept.subject not in ("", str(number)):
             raise TokenRefused(msg("{title} returned another user.", title=self.title))
         claims = {**person, "email": "", "email_verified": False, **await self._address(kept.access_token)}
-        standing = self._claims.standing(self.issuer, str(number), claims, known_as=kept.claimed_name)
-        standing = self._claims.with_groups(standing, await self._groups(kept.access_token))
-        return replace(
-            kept,
-            subject=standing.subject,
-            claimed_name=standing.claimed_name,
-            email=standing.email,
-            email_verified=standing.email_verified,
-            groups=standing.groups,
-            admin=standing.admin,
-        )
+        identity = self._claims.identity(self.issuer, str(number), claims, known_as=kept.claimed_name)
+        identity = self._claims.with_groups(identity, await self._groups(kept.access_token))
+        return replace(kept, **asdict(identity))
 
     async def _address(self, token: str) -> dict[str, Any]:
         answer = await self._asker.get(f"{self._at.github_api}/user/emails", token)

@@ -19,7 +19,7 @@ from sqlalchemy import Column, DateTime, String
 
 from mlp_hub.domain.tenants.account_names import NAME_MAX, is_valid, normalize
 from mlp_hub.domain.tenants.service_account import is_service
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import ProviderIdentity
 
 _OTHER = re.compile(r"[^a-z0-9._-]+")
 _MADE_UP = "person"
@@ -52,27 +52,27 @@ def find(db: Any, issuer: str, subject: str) -> Any:
     return db.get(PersonIdentity, (issuer, subject))
 
 
-def claim(db: Any, standing: Standing, is_taken: Callable[[str], bool]) -> str:
+def claim(db: Any, identity: ProviderIdentity, is_taken: Callable[[str], bool]) -> str:
     """Return the user name of a person, the same each time; a new person gets a free one.
 
     The caller commits.
     """
-    known = find(db, standing.issuer, standing.subject)
+    known = find(db, identity.issuer, identity.subject)
     if known is None:
         known = PersonIdentity(
-            issuer=standing.issuer,
-            subject=standing.subject,
-            name=new_name(standing, lambda name: is_taken(name) or of_name(db, name) is not None),
+            issuer=identity.issuer,
+            subject=identity.subject,
+            name=new_name(identity, lambda name: is_taken(name) or of_name(db, name) is not None),
             begun=datetime.now(UTC).replace(tzinfo=None),
         )
         db.add(known)
-    known.claimed_name = standing.claimed_name
+    known.claimed_name = identity.claimed_name
     return str(known.name)
 
 
-def new_name(standing: Standing, is_taken: Callable[[str], bool]) -> str:
+def new_name(identity: ProviderIdentity, is_taken: Callable[[str], bool]) -> str:
     """Return a free user name from a person's name: that name, or with a number at its end."""
-    base = plain_name(standing)
+    base = plain_name(identity)
     for number in count(1):
         tail = "" if number == 1 else f"-{number}"
         name = f"{base[: NAME_MAX - len(tail)].rstrip('._-')}{tail}"
@@ -81,13 +81,13 @@ def new_name(standing: Standing, is_taken: Callable[[str], bool]) -> str:
     raise AssertionError  # pragma: no cover - numbers do not end
 
 
-def plain_name(standing: Standing) -> str:
+def plain_name(identity: ProviderIdentity) -> str:
     """Write what somebody is called as a user name.
 
     A valid user name stays as it is, and of an address the part before the `@`. Of anything else the plain letters are
     kept, those below an accent too, with a mark of the person behind them: letters that look alike give nobody another's name.
     """
-    claimed = normalize(standing.claimed_name)
+    claimed = normalize(identity.claimed_name)
     local = claimed.partition("@")[0]
     for name in (claimed, local):
         if is_valid(name) and not is_service(name):
@@ -95,7 +95,7 @@ def plain_name(standing: Standing) -> str:
     kept = _OTHER.sub("-", local.lower() if local.isascii() else _ascii_small(local)).strip("._-")
     if not kept or not kept[0].isalpha() or is_service(f"{kept}-"):
         kept = f"{_MADE_UP}-{kept}".rstrip("-")
-    digest = sha256(f"{standing.issuer}\0{standing.subject}".encode()).digest()
+    digest = sha256(f"{identity.issuer}\0{identity.subject}".encode()).digest()
     mark = b32encode(digest)[:6].decode().lower()
     return f"{kept[: NAME_MAX - 7].rstrip('._-')}-{mark}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlp_hub.hub_integration.providers.standing import Provider
+from mlp_hub.hub_integration.providers.provider import Provider
 from mlp_hub.settings import Settings
 
 

@@ -8,17 +8,18 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import jwt
 from jupyterhub.apihandlers.base import APIHandler
 
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.providers import identities, sids, taken
-from mlp_hub.hub_integration.providers.asking import ProviderAway
 from mlp_hub.hub_integration.providers.discovery import Document
+from mlp_hub.hub_integration.providers.id_token import KeySource, TimeInvalidError, verified
+from mlp_hub.hub_integration.providers.provider import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway
 from mlp_hub.hub_integration.providers.refresh import Refresher
-from mlp_hub.hub_integration.providers.standing import AuthState, TokenRefused
 from mlp_hub.hub_integration.providers.tokens import KeptLogin
 from mlp_language.message import Message, msg, to_data
 
@@ -34,13 +35,6 @@ LONGEST_S = 600.0
 """Safety: seconds that a logout token is taken after it was made, whatever it says itself: bounds what is remembered of them."""
 USED_MAX = 100_000
 """Safety: tokens that are remembered as used; above this number none is accepted until the oldest expire."""
-
-
-class KeySource(Protocol):
-    """Part of the provider's keys that is needed."""
-
-    async def find(self, name: str | None, algorithm: str) -> Any:
-        """Return the key of this name that signs with this algorithm; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,33 +65,20 @@ async def check(
     if not 0 < len(token) <= TOKEN_MAX:
         raise TokenRefused(_none("there is no token"))
     try:
-        header = jwt.get_unverified_header(token)
-        algorithm, key_id, kind = header.get("alg"), header.get("kid"), header.get("typ", TYPES[0])
-        if algorithm not in document.algorithms or not isinstance(key_id, str | None):
-            raise TokenRefused(_none("it is signed in another way than the provider's"))
-        if str(kind).lower() not in TYPES:
-            raise TokenRefused(_none("it is a token for something else"))
-        key = await keys.find(key_id, algorithm)
-        if key is None:
-            raise TokenRefused(_none("it is signed with a key that the provider does not have"))
-        claims: dict[str, Any] = jwt.decode(
-            token,
-            key,
-            algorithms=[algorithm],
-            audience=audience,
-            issuer=document.issuer,
-            # times are looked at below, by the clock that is given
-            options={
-                "require": ["iss", "aud", "iat", "jti", "events"],
-                "verify_exp": False,
-                "verify_nbf": False,
-                "verify_iat": False,
-                "enforce_minimum_key_length": True,
-            },
+        found = await verified(
+            token, document, keys, audience=audience, required=("iss", "aud", "iat", "jti", "events")
         )
-    except (jwt.PyJWTError, ValueError, TypeError) as error:
+    except jwt.InvalidAlgorithmError:
+        raise TokenRefused(_none("it is signed in another way than the provider's")) from None
+    except jwt.PyJWKClientError:
+        raise TokenRefused(_none("it is signed with a key that the provider does not have")) from None
+    except TimeInvalidError as error:
+        raise TokenRefused(_none(f"its {error} is no time")) from None
+    except jwt.PyJWTError as error:
         raise TokenRefused(_none(f"{type(error).__name__}: {error}"[:200])) from None
-    return _said(claims, now, skew_s)
+    if str(found["header"].get("typ", TYPES[0])).lower() not in TYPES:
+        raise TokenRefused(_none("it is a token for something else"))
+    return _said(found["payload"], now, skew_s)
 
 
 def _said(claims: dict[str, Any], now: float, skew_s: float) -> SessionEnd:
@@ -106,8 +87,8 @@ def _said(claims: dict[str, Any], now: float, skew_s: float) -> SessionEnd:
         raise TokenRefused(_none("it tells of no logout"))
     if "nonce" in claims:  # an ID token must not pass for it
         raise TokenRefused(_none("it is a token of a login"))
-    made = _time(claims, "iat", 0.0)
-    over = min(_time(claims, "exp", made + LONGEST_S), made + LONGEST_S) + skew_s
+    made = claims["iat"]
+    over = min(claims.get("exp", made + LONGEST_S), made + LONGEST_S) + skew_s
     if not made <= now + skew_s:
         raise TokenRefused(_none("it is of a time to come"))
     if not now < over:
@@ -119,13 +100,6 @@ def _said(claims: dict[str, Any], now: float, skew_s: float) -> SessionEnd:
     if not name or not (subject or session):
         raise TokenRefused(_none("it names nobody"))
     return SessionEnd(str(claims["iss"]), subject, session, name, over)
-
-
-def _time(claims: dict[str, Any], name: str, otherwise: float) -> float:
-    value = claims.get(name, otherwise)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TokenRefused(_none(f"its {name} is no time"))
-    return float(value)
 
 
 def _none(why: str) -> Message:
@@ -189,7 +163,7 @@ class LogoutHandler(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         """Return the login by which a person is asked about where it is of this session, as far as anybody says which it is."""
         user = self.find_user(name)
         state: AuthState | None = None if user is None else await user.get_auth_state()
-        kept = KeptLogin.of(state)
+        kept = KeptLogin.from_state(state)
         mine = kept is not None and (not session or not kept.session or session == kept.session)
         return state if mine else None
 

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from tornado.httputil import url_concat
 
 from mlp_hub.hub_integration.providers import id_token
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAnswer, ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.claims import TEXT_MAX, Claims, text_of
 from mlp_hub.hub_integration.providers.discovery import NOW_S, Discovery, Document, Keys
-from mlp_hub.hub_integration.providers.standing import (
-    Arrival,
+from mlp_hub.hub_integration.providers.provider import (
     AuthState,
-    Begun,
     LoginEnded,
+    LoginResult,
+    PendingLogin,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
     TokenRefused,
+)
+from mlp_hub.hub_integration.providers.provider_client import (
+    ProviderAnswer,
+    ProviderAway,
+    ProviderClient,
+    RegisteredClient,
+    client_refused,
 )
 from mlp_hub.hub_integration.providers.tokens import KeptLogin, asked_anew
 from mlp_hub.settings import Settings
@@ -42,34 +48,34 @@ class OidcProvider:
         self._logs_out = settings.login_logout
         self._claims = Claims(settings)
         self._clock = clock
-        self._asker = Asker(self.title)
+        self._asker = ProviderClient(self.title)
         self.discovery = Discovery(self.issuer, self.title, self._asker)
         self.keys = Keys(self.discovery, self.title, self._asker)
 
     # ------------------------------------------------------------- a browser's login
 
-    async def login_url(self, begun: Begun) -> str:
+    async def login_url(self, pending: PendingLogin) -> str:
         """Return where a browser goes to log in, or raise ProviderAway: it would find nobody there."""
         document = await self.discovery.document(within_s=NOW_S)
-        more = {"prompt": "login", "max_age": "0"} if begun.fresh else {}
+        more = {"prompt": "login", "max_age": "0"} if pending.fresh else {}
         return str(
             url_concat(
                 document.url("authorization_endpoint"),
                 {
                     "response_type": "code",
                     "client_id": self._client.name,
-                    "redirect_uri": begun.redirect_uri,
+                    "redirect_uri": pending.redirect_uri,
                     "scope": self._scopes,
-                    "state": begun.state,
-                    "nonce": begun.nonce,
-                    "code_challenge": begun.challenge,
+                    "state": pending.state,
+                    "nonce": pending.nonce,
+                    "code_challenge": pending.challenge,
                     "code_challenge_method": "S256",
                     **more,
                 },
             )
         )
 
-    async def arrived(self, begun: Begun, code: str, said_issuer: str) -> Arrival:
+    async def arrived(self, pending: PendingLogin, code: str, said_issuer: str) -> LoginResult:
         """Find out who came back from there with this code; raise TokenRefused or ProviderAway."""
         document = await self.discovery.document()
         if said_issuer != document.issuer and (said_issuer or document.says_issuer):
@@ -81,13 +87,13 @@ class OidcProvider:
             {
                 "grant_type": "authorization_code",
                 "code": code,
-                "redirect_uri": begun.redirect_uri,
-                "code_verifier": begun.verifier,
+                "redirect_uri": pending.redirect_uri,
+                "code_verifier": pending.verifier,
             },
         )
         if answer.refused:
             if answer.object().get("error") in CLIENT_REFUSED:
-                raise self._client_refused(answer)
+                raise client_refused(self.title, self._client, _why(answer))
             raise TokenRefused(
                 msg(
                     "{title} does not accept the code ({why}). Log in again.",
@@ -95,15 +101,15 @@ class OidcProvider:
                     why=_why(answer),
                 )
             )
-        kept, claims = await self._kept(document, answer, nonce=begun.nonce)
+        kept, claims = await self._kept(document, answer, nonce=pending.nonce)
         entered = claims.get("auth_time")
-        if begun.fresh and (entered is None or entered < begun.at - self._skew_s):
+        if pending.fresh and (entered is None or entered < pending.at - self._skew_s):
             raise TokenRefused(msg("{title} did not ask for the password again.", title=self.title))
-        return Arrival(kept.standing, kept.to_state(), None if entered is None else float(entered))
+        return LoginResult(kept.identity, kept.to_state(), None if entered is None else float(entered))
 
     async def logout_url(self, state: AuthState, back: str) -> str:
         """Return the address that logs a browser out there too; empty without such an address."""
-        if not self._logs_out or (kept := KeptLogin.of(state)) is None:
+        if not self._logs_out or (kept := KeptLogin.from_state(state)) is None:
             return ""
         try:
             url = (await self.discovery.document()).url("end_session_endpoint")
@@ -117,16 +123,16 @@ class OidcProvider:
 
     async def refreshed(
         self, auth_state: AuthState
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    ) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask for the person's present standing, and return the data to keep from now on."""
         return await asked_anew(self.issuer, auth_state, self._asked, self.discovery.document)
 
     async def _asked(self, kept: KeptLogin) -> KeptLogin | LoginEnded:
         document = await self.discovery.document()
         if document.url("userinfo_endpoint") and not (kept.groups_in_token and kept.refresh_token):
-            told = await self._userinfo(document, kept.access_token)
-            if not told.refused:
-                return self._now(kept, {}, told.object())
+            userinfo = await self._userinfo(document, kept.access_token)
+            if not userinfo.refused:
+                return self._now(kept, {}, userinfo.object())
         return await self._renewed(document, kept)
 
     async def unreachable(self) -> ProviderUnreachable | None:
@@ -137,25 +143,25 @@ class OidcProvider:
             return ProviderUnreachable(away.message, away.misconfigured)
         return None
 
-    async def standing_of(
+    async def identity_of(
         self, access_token: str, id_token: str, *, client_id: str
-    ) -> Standing | LoginEnded | ProviderUnreachable:
+    ) -> ProviderIdentity | LoginEnded | ProviderUnreachable:
         """Check tokens that a client of ours was given, as a terminal's, and ask whose they are; or raise TokenRefused."""
         try:
             document = await self.discovery.document()
             claims = await self._checked(document, id_token, audience=client_id, access_token=access_token)
-            told = await self._userinfo(document, access_token)
+            userinfo = await self._userinfo(document, access_token)
         except ProviderAway as away:
             return ProviderUnreachable(away.message, away.misconfigured)
-        if told.refused:
+        if userinfo.refused:
             return LoginEnded("session")
         kept = KeptLogin(
             self.issuer,
             claims["sub"],
             access_token,
-            groups_in_token=not self._claims.says_groups(told.object()),
+            groups_in_token=not self._claims.says_groups(userinfo.object()),
         )
-        return self._now(kept, claims, told.object()).standing
+        return self._now(kept, claims, userinfo.object()).identity
 
     # ------------------------------------------------------------------- its parts
 
@@ -173,7 +179,7 @@ class OidcProvider:
             if answer.object().get("error") == "invalid_grant":
                 return LoginEnded("disabled" if gone else "session")
             if answer.object().get("error") in CLIENT_REFUSED:
-                raise self._client_refused(answer)
+                raise client_refused(self.title, self._client, _why(answer))
             raise ProviderAway(
                 msg("{title} does not renew logins ({why}).", title=self.title, why=_why(answer))
             )
@@ -201,10 +207,10 @@ class OidcProvider:
             if before is not None and claims["sub"] != before.subject:
                 raise TokenRefused(msg("The ID token belongs to another user."))
         kept = before or KeptLogin(self.issuer, claims["sub"], access)
-        told = await self._userinfo(document, access)
-        if told.refused:
+        userinfo = await self._userinfo(document, access)
+        if userinfo.refused:
             raise TokenRefused(
-                msg("{title} does not identify the user ({why}).", title=self.title, why=_why(told))
+                msg("{title} does not identify the user ({why}).", title=self.title, why=_why(userinfo))
             )
         renewed = got.get("refresh_token")
         kept = replace(
@@ -213,27 +219,21 @@ class OidcProvider:
             refresh_token=renewed if isinstance(renewed, str) else kept.refresh_token,
             id_token=token if isinstance(token, str) else kept.id_token,
             session=_session(claims) or kept.session,
-            groups_in_token=not self._claims.says_groups(told.object()) and self._claims.says_groups(claims),
+            groups_in_token=not self._claims.says_groups(userinfo.object())
+            and self._claims.says_groups(claims),
         )
-        return self._now(kept, claims, told.object()), claims
+        return self._now(kept, claims, userinfo.object()), claims
 
-    def _now(self, kept: KeptLogin, claims: dict[str, Any], told: dict[str, Any]) -> KeptLogin:
+    def _now(self, kept: KeptLogin, claims: dict[str, Any], userinfo: dict[str, Any]) -> KeptLogin:
         """Update the stored data with an ID token's claims and the provider's data of the person."""
-        if told and told.get("sub") != kept.subject:
+        if userinfo and userinfo.get("sub") != kept.subject:
             raise TokenRefused(msg("{title} returned another user.", title=self.title))
-        standing = self._claims.standing(
-            self.issuer, kept.subject, {**claims, **told}, known_as=kept.claimed_name
+        identity = self._claims.identity(
+            self.issuer, kept.subject, {**claims, **userinfo}, known_as=kept.claimed_name
         )
         if kept.groups_in_token and not self._claims.says_groups(claims):  # nothing new is known of them
-            standing = replace(standing, groups=kept.groups, admin=kept.admin)
-        return replace(
-            kept,
-            claimed_name=standing.claimed_name,
-            email=standing.email,
-            email_verified=standing.email_verified,
-            groups=standing.groups,
-            admin=standing.admin,
-        )
+            identity = replace(identity, groups=kept.groups, admin=kept.admin)
+        return replace(kept, **asdict(identity))
 
     async def _checked(self, document: Document, token: object, **how: Any) -> dict[str, Any]:
         return await id_token.check(token, document, self.keys, now=self._clock(), skew_s=self._skew_s, **how)
@@ -241,17 +241,6 @@ class OidcProvider:
     async def _userinfo(self, document: Document, access_token: str) -> ProviderAnswer:
         url = document.url("userinfo_endpoint")
         return await self._asker.get(url, access_token) if url else ProviderAnswer(200, {})
-
-    def _client_refused(self, answer: ProviderAnswer) -> ProviderAway:
-        return ProviderAway(
-            msg(
-                "{title} does not accept the client {client} with its secret ({why}).",
-                title=self.title,
-                client=self._client.name,
-                why=_why(answer),
-            ),
-            misconfigured=True,
-        )
 
     async def _token(self, document: Document, form: dict[str, str]) -> ProviderAnswer:
         headers, fields = self._client.shown(basic=document.basic)

@@ -13,10 +13,10 @@ from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
 from mlp_hub.hub_integration.accounts.logins import ENTERED
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.providers import sids
-from mlp_hub.hub_integration.providers.asking import ProviderAway, for_people
 from mlp_hub.hub_integration.providers.authenticator import ARRIVAL
 from mlp_hub.hub_integration.providers.paths import ARRIVE, BEGIN
-from mlp_hub.hub_integration.providers.standing import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.provider import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, for_people
 from mlp_language.message import Message, msg
 
 _FIELD_MAX = 4096
@@ -74,9 +74,9 @@ class BeginPage(_CompanyPage):
             return
         # never of what a request says of itself
         back = f"{accounts.hub_settings.origins.platform}{self.hub.base_url}{ARRIVE}"
-        begun = accounts.states.begin(self, accounts.provider.issuer, back, wanted, confirms=confirms)
+        pending = accounts.states.begin(self, accounts.provider.issuer, back, wanted, confirms=confirms)
         try:
-            url = await accounts.provider.login_url(begun)
+            url = await accounts.provider.login_url(pending)
         except ProviderAway as away:
             await self._refuse_for_now(away)
             return
@@ -98,8 +98,8 @@ class ArrivePage(_CompanyPage):
     async def get(self) -> None:
         """Find out who it is, and let them in."""
         accounts = self.authenticator
-        begun = accounts.states.take(self, self._argument("state"))
-        if begun is None or begun.issuer != accounts.provider.issuer:
+        pending = accounts.states.take_pending(self, self._argument("state"))
+        if pending is None or pending.issuer != accounts.provider.issuer:
             await self._refuse(400, _UNKNOWN)
             return
         if error := self._argument("error"):
@@ -111,10 +111,10 @@ class ArrivePage(_CompanyPage):
             await self._refuse(400, _UNKNOWN)
             return
         try:
-            arrival = await accounts.provider.arrived(begun, code, self._argument("iss"))
+            arrival = await accounts.provider.arrived(pending, code, self._argument("iss"))
             setattr(self, ENTERED, arrival.entered_at)
             user = await self.login_user(
-                {"username": arrival.standing.claimed_name, ARRIVAL: (arrival, begun)}
+                {"username": arrival.identity.claimed_name, ARRIVAL: (arrival, pending)}
             )
         except ProviderAway as away:
             await self._refuse_for_now(away)
@@ -127,8 +127,8 @@ class ArrivePage(_CompanyPage):
             self._jupyterhub_user = user
             await self._note_browser(user, arrival.auth_state)
             if accounts.watching is not None:
-                await accounts.watching.refresher.welcome(user.name, arrival.standing)
-            await self._go_on(str(self._validate_next_url(begun.next)) or self.get_next_url(user))
+                await accounts.watching.refresher.welcome(user.name, arrival.identity)
+            await self._go_on(str(self._validate_next_url(pending.next)) or self.get_next_url(user))
 
     async def _note_browser(self, user: Any, state: AuthState) -> None:
         """Keep what a logout in this browser, or the provider's note of one, will need."""

@@ -9,17 +9,20 @@ from typing import Any
 
 from jupyterhub import orm
 from jupyterhub.roles import assign_default_roles
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, PendingRollbackError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from mlp_hub.hub_integration.accounts import ending, logins
 from mlp_hub.hub_integration.providers import ends, sids, taken
 from mlp_hub.hub_integration.providers.identities import PersonIdentity, of_name
+from mlp_hub.hub_integration.providers.provider import AuthState, NotStoredError, ProviderIdentity
 from mlp_hub.hub_integration.providers.refresh import Why
-from mlp_hub.hub_integration.providers.standing import AuthState, NotStoredError, Standing
 from mlp_hub.hub_integration.providers.tokens import OWN_OF_A_SESSION, SAME_PERSON
 
 log = logging.getLogger(__name__)
 _TOGETHER = 500  # names in one query
+_DATABASE_FAILURES = (DBAPIError, PendingRollbackError, PoolTimeoutError)
+"""Errors that can pass without a change of the code, except DataError: values that do not fit never will."""
 
 
 class HubPeople:
@@ -48,11 +51,12 @@ class HubPeople:
         return found
 
     async def keep(
-        self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
+        self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
-        """Store what the provider said, its tokens first; return what became of the admin right, as `note_standing`.
+        """Store what the provider said, its tokens first; return what became of the admin right, as `note_identity`.
 
-        Raises NotStoredError where the database takes no writes; storing all of it again is right then.
+        Raises NotStoredError where the database takes no writes; storing all of it again is right then. Other errors are
+        raised as they are: another try would end the same way.
         """
         user = self._user(name)
         if user is None:  # deleted meanwhile
@@ -61,12 +65,14 @@ class HubPeople:
             await user.save_auth_state(dict(state))
             sids.note(self._db, name, str(state.get("session") or ""))
             await sids.renew_logins(self._db, user.orm_user.id, state)
-            return self.note_standing(name, standing, groups)
-        except SQLAlchemyError as error:
+            return self.note_identity(name, identity, groups)
+        except Exception as error:
             self._db.rollback()
-            raise NotStoredError(str(error)) from error
+            if isinstance(error, _DATABASE_FAILURES) and not isinstance(error, DataError):
+                raise NotStoredError(str(error)) from error
+            raise
 
-    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
+    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> bool | None:
         """Store the provider's answer about a person without a separate login of the hub: they are in again.
 
         Return True where that made them a platform admin, False where they are one no longer, and None
@@ -76,10 +82,10 @@ class HubPeople:
         if user is None:
             return None
         ends.clear(self._db, name)
-        of_name(self._db, name).claimed_name = standing.claimed_name
+        of_name(self._db, name).claimed_name = identity.claimed_name
         changed = None
-        if self._decides_admins and user.admin is not standing.admin:
-            user.admin = changed = standing.admin
+        if self._decides_admins and user.admin is not identity.admin:
+            user.admin = changed = identity.admin
             assign_default_roles(self._db, entity=user.orm_user)
         self._db.commit()
         user.sync_groups(list(groups))

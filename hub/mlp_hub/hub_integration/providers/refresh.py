@@ -13,12 +13,12 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     AuthState,
     LoginEnded,
     NotStoredError,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
 )
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_language.message import Message
@@ -55,7 +55,7 @@ class Asks(Protocol):
 
     async def refreshed(
         self, auth_state: AuthState
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    ) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         """Ask for the person's present standing."""
 
     async def unreachable(self) -> ProviderUnreachable | None:
@@ -69,7 +69,7 @@ class People(Protocol):
         """Return the stored data of a login; None for other users than the provider's, or without a login."""
 
     async def keep(
-        self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
+        self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
         """Store what the provider said; return what became of the admin right (None: nothing). Raises NotStoredError."""
 
@@ -82,7 +82,7 @@ class People(Protocol):
         Return how many tokens ended where the account was taken away just now, else None.
         """
 
-    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
+    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> bool | None:
         """Store the provider's answer about a person without a separate login of the hub: they are in again."""
 
     def end_servers_left(self) -> None:
@@ -101,16 +101,16 @@ class People(Protocol):
         """Return whose account the provider has taken away."""
 
 
-class TellsService(Protocol):
+class IdentityReports(Protocol):
     """Part of the platform's service that is needed."""
 
-    async def standing(self, user: str, **told: object) -> None:
+    async def report_identity(self, user: str, **fields: object) -> None:
         """Report a person's standing."""
 
     async def working(self) -> list[str]:
         """Ask who has jobs that have not ended."""
 
-    async def provider_standing(self, *, away: bool, refuses: str) -> None:
+    async def report_provider(self, *, away: bool, refuses: str) -> None:
         """Report whether the provider answers, and its words where it does not accept this hub."""
 
 
@@ -121,7 +121,7 @@ class Refresher:
         self,
         provider: Asks,
         people: People,
-        service: TellsService,
+        service: IdentityReports,
         policy: GroupPolicy,
         clock: Callable[[], float],
         *,
@@ -138,11 +138,11 @@ class Refresher:
         """Times, by the event loop's clock, until which a request waits for the one in progress."""
         self._away_asked = 0.0
         self._looked: dict[str, float] = {}
-        self._unstored: dict[str, tuple[Standing, tuple[str, ...], dict[str, Any]]] = {}
+        self._unstored: dict[str, tuple[ProviderIdentity, tuple[str, ...], dict[str, Any]]] = {}
         """Last answer of the provider about a person that is not stored yet; the stored tokens may be invalid."""
         self._storing: asyncio.Task[None] | None = None
-        self._told: dict[str, tuple[str, ...]] = {}
-        self._unheard: dict[str, dict[str, object]] = {}
+        self._reported: dict[str, tuple[str, ...]] = {}
+        self._unreported: dict[str, dict[str, object]] = {}
         """Data of a person that the service must still get once, for the audit log.
 
         It is sent with the next report.
@@ -174,7 +174,7 @@ class Refresher:
         done, _ = await asyncio.wait([task], timeout=max(0.0, left))  # does not cancel it
         return task.result() if done else True
 
-    async def look(self, name: str) -> None:
+    async def refresh_person(self, name: str) -> None:
         """Ask of a person who is due, however long that takes."""
         if self.is_due(name):
             await asyncio.shield(self._asking(name))
@@ -218,33 +218,33 @@ class Refresher:
         """Record that a person whom `expect` announced has logged in: their standing is new, and is reported again."""
         self._looked[name] = self._clock()
         self._unstored.pop(name, None)
-        self._told.pop(name, None)
+        self._reported.pop(name, None)
         self.login_refused = None
 
     def admin_changed(self, name: str, admin: bool | None) -> None:
         """Note that a group made somebody a platform admin, or no longer does; None: nothing changed."""
         if admin is not None:
-            self._unheard.setdefault(name, {})["admin"] = admin
+            self._unreported.setdefault(name, {})["admin"] = admin
 
-    async def welcome(self, name: str, standing: Standing) -> None:
+    async def welcome(self, name: str, identity: ProviderIdentity) -> None:
         """Report a new login to the service before the person's first page offers them their groups' rights."""
-        groups, dropped = self._policy.concerned(standing.groups)
+        groups, dropped = self._policy.concerned(identity.groups)
         with contextlib.suppress(TimeoutError):  # it is told at the next turn
             async with asyncio.timeout(PATIENCE_S):
-                await self._tell(name, tuple(groups), dropped)
+                await self._report_groups(name, tuple(groups), dropped)
 
-    async def told_of(self, name: str, standing: Standing) -> None:
+    async def accept_identity(self, name: str, identity: ProviderIdentity) -> None:
         """Store the provider's answer about a person from elsewhere; checks of the kept login continue."""
         await self._wait(name)
-        groups, _ = self._policy.concerned(standing.groups)
-        self.admin_changed(name, self._people.note_standing(name, standing, groups))
-        await self.welcome(name, standing)
+        groups, _ = self._policy.concerned(identity.groups)
+        self.admin_changed(name, self._people.note_identity(name, identity, groups))
+        await self.welcome(name, identity)
 
     def forget(self, names: Iterable[str]) -> None:
         """Forget who is not there any more."""
         for name in names:
             self._looked.pop(name, None)
-            self._told.pop(name, None)
+            self._reported.pop(name, None)
             self._unstored.pop(name, None)
 
     @property
@@ -275,27 +275,33 @@ class Refresher:
         if isinstance(answer, LoginEnded):
             await self._end(name, answer.why)
             return False
-        standing, kept = answer
-        groups, dropped = self._policy.concerned(standing.groups)
+        identity, kept = answer
+        groups, dropped = self._policy.concerned(identity.groups)
         # writing what is there costs more than asking
-        if name in self._unstored or kept != state or self._told.get(name) != tuple(groups):
-            self._unstored[name] = standing, tuple(groups), kept
+        if name in self._unstored or kept != state or self._reported.get(name) != tuple(groups):
+            self._unstored[name] = identity, tuple(groups), kept
             await self._store(name)
         self._looked[name] = self._clock()
-        await self._tell(name, tuple(groups), dropped)
+        await self._report_groups(name, tuple(groups), dropped)
         return True
 
     async def _store(self, name: str) -> bool:
-        """Store what the provider said last of somebody, or see to it that this is tried again. Return True: they may stay."""
+        """Store what the provider said last of somebody, or see to it that this is tried again. Return True: they may stay.
+
+        Only a failure of the database is tried again.
+        """
         if (left := self._unstored.get(name)) is None:
             return True
-        standing, groups, kept = left
+        identity, groups, kept = left
         try:
-            admin = await self._people.keep(name, standing, groups, kept)
+            admin = await self._people.keep(name, identity, groups, kept)
         except NotStoredError as error:
             if self._storing is None or self._storing.done():
                 log.warning("what the provider says of %s is kept in memory, not stored yet: %s", name, error)
                 self._storing = asyncio.create_task(self._store_all())
+        except Exception:  # it would fail at each try; `_landed` logs it
+            self._unstored.pop(name, None)
+            raise
         else:
             self._unstored.pop(name, None)
             self.admin_changed(name, admin)
@@ -341,32 +347,32 @@ class Refresher:
     async def _end(self, name: str, why: Why) -> None:
         tokens = await self._people.end(name, why)
         if tokens is not None:
-            self._unheard.setdefault(name, {})["tokens"] = tokens
+            self._unreported.setdefault(name, {})["tokens"] = tokens
         self.forget([name])
-        await self.tell_ended(name, why)
+        await self.report_ended(name, why)
 
-    async def _tell(self, name: str, groups: tuple[str, ...], dropped: Message | None) -> None:
-        if self._told.get(name) == groups and name not in self._unheard:
+    async def _report_groups(self, name: str, groups: tuple[str, ...], dropped: Message | None) -> None:
+        if self._reported.get(name) == groups and name not in self._unreported:
             return
         left_out = [] if dropped is None else [str(dropped)]
-        if await self._say(name, groups=list(groups), left_out=left_out):
-            self._told[name] = groups
+        if await self._report(name, groups=list(groups), left_out=left_out):
+            self._reported[name] = groups
 
-    async def tell_ended(self, name: str, why: Why) -> None:
+    async def report_ended(self, name: str, why: Why) -> None:
         """Tell the service of somebody's end; of one that was taken away it is told again for as long as they have jobs."""
-        await self._say(name, ended=why)
+        await self._report(name, ended=why)
 
-    def unheard(self) -> set[str]:
+    def unreported(self) -> set[str]:
         """Return of whom the service must still hear something."""
-        return set(self._unheard)
+        return set(self._unreported)
 
-    async def _say(self, name: str, **told: object) -> bool:
+    async def _report(self, name: str, **fields: object) -> bool:
         try:
-            await self._service.standing(name, **told, **self._unheard.get(name, {}))
+            await self._service.report_identity(name, **fields, **self._unreported.get(name, {}))
         except (ServiceUnreachable, ServiceRefused) as error:  # it is told at the next turn
             log.warning("the service is not told yet how %s stands: %s", name, error)
             return False
-        self._unheard.pop(name, None)
+        self._unreported.pop(name, None)
         return True
 
 
@@ -392,11 +398,11 @@ def whom_to_ask(
     return [*first, *rest][:most]
 
 
-class ProviderSweep:
+class ProviderPass:
     """Asks about people who send no request."""
 
     def __init__(
-        self, refresher: Refresher, people: People, service: TellsService, *, every_s: float
+        self, refresher: Refresher, people: People, service: IdentityReports, *, every_s: float
     ) -> None:
         self._refresher = refresher
         self._people = people
@@ -409,20 +415,20 @@ class ProviderSweep:
     async def run(self, clock: Callable[[], float]) -> None:
         """Look again and again, for ever."""
         while True:
-            begun = clock()
+            pending = clock()
             try:
                 await self.turn(clock())
             except Exception:  # the next turn looks again
                 log.exception("looking how people stand at the provider failed")
-            await asyncio.sleep(max(0.0, begun + self._period_s - clock()))
+            await asyncio.sleep(max(0.0, pending + self._period_s - clock()))
 
     async def turn(self, now: float) -> int:
         """Ask of all who are due, as many as the rate lets; return of how many it was asked."""
         self._people.end_servers_left()
         working = set(await self._working())
         # jobs of theirs may have come back into the queue
-        for name in sorted(self._people.disabled() & (working | self._refresher.unheard())):
-            await self._refresher.tell_ended(name, "disabled")
+        for name in sorted(self._people.disabled() & (working | self._refresher.unreported())):
+            await self._refresher.report_ended(name, "disabled")
         busy = self._people.busy() | self._people.among(working)
         present = self._people.present()
         self._refresher.forget(self._refresher.looked.keys() - busy - present)
@@ -436,7 +442,9 @@ class ProviderSweep:
         asked = failed = 0
         for begin in range(0, len(names), TOGETHER):
             lot = names[begin : begin + TOGETHER]
-            await asyncio.gather(*map(self._refresher.look, lot), return_exceptions=True)  # they are logged
+            await asyncio.gather(
+                *map(self._refresher.refresh_person, lot), return_exceptions=True
+            )  # they are logged
             asked += len(lot)
             failed = failed + len(lot) if self._refresher.away is not None else 0
             if failed >= AWAY_AFTER:
@@ -445,14 +453,14 @@ class ProviderSweep:
                 await asyncio.sleep(TOGETHER / RATE)
         if not names:
             await self._refresher.seek()
-        await self._tell_whether_it_is_there()
+        await self._report_availability()
         return asked
 
-    async def _tell_whether_it_is_there(self) -> None:
+    async def _report_availability(self) -> None:
         """Report it at each turn: a service that has restarted knows nothing of it."""
         try:
             away, refused = self._refresher.away is not None, self._refresher.refused
-            await self._service.provider_standing(away=away, refuses="" if refused is None else str(refused))
+            await self._service.report_provider(away=away, refuses="" if refused is None else str(refused))
         except (ServiceUnreachable, ServiceRefused) as error:
             log.warning("the service is not told whether the provider answers: %s", error)
 

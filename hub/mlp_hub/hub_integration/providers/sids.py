@@ -14,7 +14,7 @@ from sqlalchemy import Column, DateTime, ForeignKey, Integer, LargeBinary, Strin
 
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.accounts.ending import end_browser
-from mlp_hub.hub_integration.providers.standing import AuthState
+from mlp_hub.hub_integration.providers.provider import AuthState
 
 BROWSERS_MAX = 20
 """Safety: browsers of one person whose sessions are known; the oldest is forgotten first: bounds what is stored."""

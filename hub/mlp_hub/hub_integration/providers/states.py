@@ -14,7 +14,7 @@ from collections import OrderedDict
 from dataclasses import asdict
 from typing import Any
 
-from mlp_hub.hub_integration.providers.standing import Begun
+from mlp_hub.hub_integration.providers.provider import PendingLogin
 from mlp_hub.settings.origins import Origins
 
 COOKIE = "mlp-login"
@@ -35,9 +35,9 @@ class States:
 
     def begin(
         self, handler: Any, issuer: str, redirect_uri: str, wanted: str, *, confirms: str = ""
-    ) -> Begun:
+    ) -> PendingLogin:
         """Begin one and note it in the browser."""
-        begun = Begun(
+        pending = PendingLogin(
             issuer=issuer,
             redirect_uri=redirect_uri,
             state=secrets.token_hex(16),
@@ -48,25 +48,28 @@ class States:
             confirms=confirms,
         )
         handler._set_cookie(  # noqa: SLF001 - JupyterHub's way to set one as it is configured
-            self._cookie(begun.state),
-            json.dumps(asdict(begun)),
+            self._cookie(pending.state),
+            json.dumps(asdict(pending)),
             path=self._path(handler),
             max_age=int(KEPT_S),
         )
-        return begun
+        return pending
 
-    def take(self, handler: Any, state: str) -> Begun | None:
+    def take_pending(self, handler: Any, state: str) -> PendingLogin | None:
         """Return the login that this browser began under this state and end it; None where it began none, or it is over."""
         name = self._cookie(state)
         held = handler.get_secure_cookie(name, max_age_days=KEPT_S / 86_400)
         handler.clear_cookie(name, path=self._path(handler), secure=self._origins.guarded_cookies)
         try:
-            begun = Begun(**json.loads(held or b"null"))
+            pending = PendingLogin(**json.loads(held or b"null"))
         except (TypeError, ValueError):
             return None
-        if not hmac.compare_digest(begun.state.encode(), state.encode()) or time.time() - begun.at > KEPT_S:
+        if (
+            not hmac.compare_digest(pending.state.encode(), state.encode())
+            or time.time() - pending.at > KEPT_S
+        ):
             return None
-        return begun if self._first_use(begun.state) else None
+        return pending if self._first_use(pending.state) else None
 
     def _first_use(self, state: str) -> bool:
         """Note it as used: a copy of the cookie is worth nothing after that."""

@@ -6,17 +6,17 @@ It is encrypted with a key of the state directory's secrets.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from mlp_hub.hub_integration.providers.asking import ProviderAway
-from mlp_hub.hub_integration.providers.standing import (
+from mlp_hub.hub_integration.providers.provider import (
     AuthState,
     LoginEnded,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
     TokenRefused,
 )
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway
 
 SAME_PERSON = ("issuer", "subject")
 OWN_OF_A_SESSION = ("access_token", "refresh_token", "id_token", "session")
@@ -44,16 +44,10 @@ class KeptLogin:
     """Whether groups are said in ID tokens alone: then only a new one says how they are now."""
 
     @property
-    def standing(self) -> Standing:
+    def identity(self) -> ProviderIdentity:
         """How the person stood when it was written."""
-        return Standing(
-            issuer=self.issuer,
-            subject=self.subject,
-            claimed_name=self.claimed_name,
-            email=self.email,
-            email_verified=self.email_verified,
-            groups=self.groups,
-            admin=self.admin,
+        return ProviderIdentity(
+            **{field.name: getattr(self, field.name) for field in fields(ProviderIdentity)}
         )
 
     def to_state(self) -> dict[str, Any]:
@@ -61,7 +55,7 @@ class KeptLogin:
         return {**asdict(self), "groups": list(self.groups)}
 
     @classmethod
-    def of(cls, state: Mapping[str, Any] | None) -> KeptLogin | None:
+    def from_state(cls, state: Mapping[str, Any] | None) -> KeptLogin | None:
         """Read it; None where it is none of ours: of an older hub, or of another way to log in."""
         if not state:
             return None
@@ -77,13 +71,13 @@ async def asked_anew(
     state: AuthState,
     ask: Callable[[KeptLogin], Awaitable[KeptLogin | LoginEnded]],
     is_there: Callable[[], Awaitable[object]],
-) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
     """Ask a provider how a person stands by the login that is kept of them.
 
     A login with another provider ends once this one is known to be there (`is_there` raises ProviderAway): a mistyped
     address is nobody's provider, and must end nobody's login.
     """
-    kept = KeptLogin.of(state)
+    kept = KeptLogin.from_state(state)
     if kept is None:
         return LoginEnded("session")
     try:
@@ -95,4 +89,4 @@ async def asked_anew(
         return ProviderUnreachable(away.message, away.misconfigured)
     except TokenRefused:
         return LoginEnded("session")
-    return found if isinstance(found, LoginEnded) else (found.standing, found.to_state())
+    return found if isinstance(found, LoginEnded) else (found.identity, found.to_state())

@@ -9,7 +9,7 @@ from typing import Any
 from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.hub_integration.providers.logout import LogoutHandler
 from mlp_hub.hub_integration.providers.people import HubPeople
-from mlp_hub.hub_integration.providers.refresh import ProviderSweep, Refresher
+from mlp_hub.hub_integration.providers.refresh import ProviderPass, Refresher
 from mlp_hub.service.tenants.groups import policy_as_set
 from mlp_hub.settings import Settings
 from mlp_spawner.service import ServiceClient
@@ -26,14 +26,14 @@ class Watching:
         every_s = settings.login_refresh_s
         self.policy = policy_as_set(settings)
         self.refresher = Refresher(provider, people, service, self.policy, time.monotonic, every_s=every_s)
-        self._sweep = ProviderSweep(self.refresher, people, service, every_s=every_s)
+        self._pass = ProviderPass(self.refresher, people, service, every_s=every_s)
         self._provider = provider
         self._settings = settings
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Begin to look at those who send no request."""
-        self._task = asyncio.ensure_future(self._sweep.run(time.monotonic))
+        self._task = asyncio.ensure_future(self._pass.run(time.monotonic))
 
     def handlers(self) -> list[tuple[Any, ...]]:
         """List the routes below the hub's prefix; only providers of OpenID Connect have logout tokens."""

@@ -56,7 +56,7 @@ class Asked:
     days: int = DAYS
 
     @classmethod
-    def of(cls, given: Callable[[str], str]) -> Asked:
+    def from_fields(cls, given: Callable[[str], str]) -> Asked:
         """Read one from the fields of a page; raises Wrong that names the field."""
         if not _CHALLENGE.fullmatch(given("challenge")):
             raise Wrong(msg("challenge is missing or not a SHA-256 digest: run `mlp login` again"))
@@ -77,10 +77,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """Grant of a code; `standing` changes when all sessions of the user are ended."""
+    """Grant of a code; `session_mark` changes when all sessions of the user are ended."""
 
     user: str
-    standing: str
+    session_mark: str
     asked: Asked
     until: float
 
@@ -92,7 +92,7 @@ class Codes:
         self._clock = clock
         self._codes: OrderedDict[str, Granted] = OrderedDict()
 
-    def make(self, user: str, standing: str, asked: Asked) -> str:
+    def make(self, user: str, session_mark: str, asked: Asked) -> str:
         """Make a code of a person who said yes."""
         now = self._clock()
         for digest in [d for d, granted in self._codes.items() if granted.until <= now]:
@@ -104,10 +104,10 @@ class Codes:
             self._codes.popitem(last=False)
         code = secrets.token_urlsafe(32)
         lasts = BROUGHT_S if asked.redirect_uri else TYPED_S
-        self._codes[_digest(code)] = Granted(user, standing, asked, now + lasts)
+        self._codes[_digest(code)] = Granted(user, session_mark, asked, now + lasts)
         return code
 
-    def take(self, code: str, verifier: str, redirect_uri: str) -> Granted:
+    def redeem_code(self, code: str, verifier: str, redirect_uri: str) -> Granted:
         """Return the grant of a code, once; raise Wrong without naming the wrong part.
 
         A code that is shown with another's verifier has leaked, and becomes invalid.

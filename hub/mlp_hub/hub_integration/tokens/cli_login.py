@@ -60,7 +60,7 @@ class TerminalLoginPage(BaseHandler):  # type: ignore[misc]  # jupyterhub is unt
 
     async def _asked(self, given: Any) -> Asked | None:
         try:
-            return Asked.of(lambda name: given(name, "")[: _FIELD_MAX + 1])
+            return Asked.from_fields(lambda name: given(name, "")[: _FIELD_MAX + 1])
         except Wrong as wrong:
             await self._page(400, error=said(self, wrong.message))
             return None
@@ -100,7 +100,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
     async def post(self) -> None:
         """Give the token to an authorised caller; only refused requests count against its address."""
         source = address_of(self.request)
-        wait = self.limiter.take("exchange", source)
+        wait = self.limiter.take_token("exchange", source)
         if wait:
             self.set_header("Retry-After", str(wait))
             self.refuse(429, msg("Too many codes from your address. Try again in {wait} s.", wait=wait))
@@ -112,7 +112,7 @@ class TokenGiver(APIHandler):  # type: ignore[misc]
         except Wrong as wrong:
             self.refuse(403, wrong.message)
             return
-        self.limiter.give("exchange", source)
+        self.limiter.return_token("exchange", source)
         await self._give(user, machine, days)
 
     async def granted(self, given: Callable[[str], str]) -> tuple[Any, str, int]:
@@ -170,9 +170,9 @@ class CodeExchange(TokenGiver):
 
     async def granted(self, given: Callable[[str], str]) -> tuple[Any, str, int]:
         """Return who said yes, unless they may not log in any more, or have logged out everywhere since."""
-        granted = self.codes.take(given("code"), given("verifier"), given("redirect_uri"))
+        granted = self.codes.redeem_code(given("code"), given("verifier"), given("redirect_uri"))
         user = await self.let_in(self.find_user(granted.user))
-        if user.cookie_id != granted.standing:
+        if user.cookie_id != granted.session_mark:
             raise Wrong(SPENT)
         return user, granted.asked.machine, granted.asked.days
 
@@ -184,7 +184,7 @@ class LoginWays(APIHandler):  # type: ignore[misc]
 
     async def get(self) -> None:
         """Return the other way to log in than the browser's."""
-        self.finish(json.dumps({"device": None if self.flow is None else await self.flow.told()}))
+        self.finish(json.dumps({"device": None if self.flow is None else await self.flow.device_endpoints()}))
 
 
 def _text(value: object) -> str:

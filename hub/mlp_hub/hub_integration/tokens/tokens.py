@@ -128,7 +128,7 @@ def too_many(db: Any, user: Any) -> TokenBound | None:
         return TokenBound(
             msg("you have {most} tokens, which is the most; revoke some of them", most=HELD_MAX)
         )
-    if wait := _limiter.take("made", user.name):
+    if wait := _limiter.take_token("made", user.name):
         return TokenBound(msg("you make too many tokens; make the next one in {wait} s", wait=wait), wait)
     return None
 

@@ -38,7 +38,7 @@ class Possible:
     keeps_nodes: bool
 
     @classmethod
-    def of(cls, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...]) -> Possible:
+    def from_nodes(cls, nodes: tuple[Node, ...], tenants: tuple[TenantQueue, ...]) -> Possible:
         """Make it of nodes and tenants."""
         index = NodeIndex([replace(n, used=ZERO, others=ZERO, up=True) for n in nodes])
         quotas = QuotaTree(replace(t, used=ZERO) for t in tenants)
@@ -49,7 +49,7 @@ class Possible:
         """Return why the job can never run, None when it can."""
         if job.tenant not in self.tenants:
             return Verdict(Reason.NOT_FOUND, msg("Team {tenant} does not exist.", tenant=job.tenant))
-        demand = Demand.of(job.per_worker, job.gpu_kind, job.tenant if self.keeps_nodes else None)
+        demand = Demand.from_resources(job.per_worker, job.gpu_kind, job.tenant if self.keeps_nodes else None)
         return self._over_quota(job, demand) or self._no_flavor(job) or self._too_big(job, demand)
 
     def _over_quota(self, job: PendingWorkload, demand: Demand) -> Verdict | None:
@@ -135,7 +135,7 @@ class Possible:
 
 def check_possible(snapshot: Snapshot, job: PendingWorkload) -> Verdict | None:
     """Return why the job can never run with the quotas and nodes of the snapshot, None when it can."""
-    return Possible.of(snapshot.nodes, snapshot.tenants).check(job)
+    return Possible.from_nodes(snapshot.nodes, snapshot.tenants).check(job)
 
 
 def beyond_quota(

@@ -101,7 +101,7 @@ def in_rank_order(seats: tuple[str, ...], workers: int, ps: int) -> tuple[str, .
     return tuple(placement)
 
 
-def _standing(quotas: QuotaTree, cls: JobClass) -> QuotaStanding:
+def _quota_standing(quotas: QuotaTree, cls: JobClass) -> QuotaStanding:
     """Return the known standing of a class to its quota since the last charge or release in its tree."""
     known, stamp = cls.standing, quotas.stamp_of(cls.tenant)
     if known is None or known.stamp != stamp:
@@ -111,7 +111,7 @@ def _standing(quotas: QuotaTree, cls: JobClass) -> QuotaStanding:
 
 def has_quota(quotas: QuotaTree, cls: JobClass) -> bool:
     """Whether its tenant may take the smallest gang of a class now."""
-    known = _standing(quotas, cls)
+    known = _quota_standing(quotas, cls)
     if known.fits is None:
         known.fits = quotas.fits(cls.tenant, cls.vector)
     return known.fits
@@ -119,7 +119,7 @@ def has_quota(quotas: QuotaTree, cls: JobClass) -> bool:
 
 def stays_inside(quotas: QuotaTree, cls: JobClass) -> bool:
     """Whether its tenant stays inside nominal quota with the smallest gang of a class; see `is_inside`."""
-    known = _standing(quotas, cls)
+    known = _quota_standing(quotas, cls)
     if known.inside is None:
         known.inside = is_inside(quotas, cls.tenant, cls.vector)
     return known.inside
@@ -127,7 +127,7 @@ def stays_inside(quotas: QuotaTree, cls: JobClass) -> bool:
 
 def has_claim(quotas: QuotaTree, cls: JobClass) -> bool:
     """Whether its tenant was promised room on nodes for the smallest gang of a class; see `is_entitled`."""
-    known = _standing(quotas, cls)
+    known = _quota_standing(quotas, cls)
     if known.entitled is None:
         known.entitled = is_entitled(quotas, cls.tenant, cls.vector)
     return known.entitled

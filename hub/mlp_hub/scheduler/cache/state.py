@@ -1,6 +1,6 @@
 """All that the core knows between two cycles, kept current by events in proportion to their changes.
 
-The same state results from any order of events that lead to the same facts. `Core.of(snapshot)`
+The same state results from any order of events that lead to the same facts. `Core.from_snapshot(snapshot)`
 builds it from nothing, and tests compare the two.
 """
 
@@ -178,7 +178,9 @@ class ClusterState:
 
     def demand_of(self, job: PendingWorkload) -> Demand:
         """Return what one rank of the job needs, the same object for equal needs: it is looked up by in all that follows."""
-        demand = Demand.of(job.per_worker, job.gpu_kind, job.tenant if self._kept_for_tenants else None)
+        demand = Demand.from_resources(
+            job.per_worker, job.gpu_kind, job.tenant if self._kept_for_tenants else None
+        )
         return self.index.catalog.ask(demand).demand
 
     def submit(self, job: PendingWorkload) -> None:
@@ -247,7 +249,7 @@ class ClusterState:
         tenant = held.run.job.tenant
         root = self._root_of(tenant)
         self.running.remove(uid, root)
-        self.index.give(held.demand, held.run.placement, held.run.devices)
+        self.index.release_ranks(held.demand, held.run.placement, held.run.devices)
         if root is not None:
             self.quotas.release(tenant, held.vector)
             self.inadmissible.freed.add(root)
@@ -305,7 +307,7 @@ class ClusterState:
 
     def borrowers(self, root: str, dimension: str) -> list[str]:
         """Return by name the tenants of a quota tree that hold more of a dimension than their nominal quota."""
-        return self._borrowers.of(self.quotas, root, dimension)
+        return self._borrowers.borrowers_of(self.quotas, root, dimension)
 
     def holders(self, root: str, dimension: str) -> list[str]:
         """Return by name the tenants of a quota tree that hold something of a dimension."""

@@ -34,9 +34,9 @@ from mlp_hub.scheduler.model.types import CapacityWindow, Decision
 from mlp_hub.scheduler.nodes.placement import domain_label
 from mlp_hub.scheduler.policy import end_of
 from mlp_hub.scheduler.preemption.defragment import make_way
-from mlp_hub.scheduler.preemption.eligibility import Rights
+from mlp_hub.scheduler.preemption.eligibility import PreemptionRights
 from mlp_hub.scheduler.preemption.victims import NotYet, RoomMade, ShortOfNodes, make_room, room_comes
-from mlp_hub.scheduler.reasons.verdicts import Hears, reason_to_tell
+from mlp_hub.scheduler.reasons.verdicts import WantsReason, reason_to_report
 from mlp_hub.scheduler.workloads.pending import Awaits, Entry, JobClass
 
 MOST_TOLD = 64
@@ -81,7 +81,7 @@ class Preemption:
     made: RoomMade
     start: ProposedStart
     reservations: Reservations
-    rights: Rights
+    rights: PreemptionRights
 
 
 NoVictims = Unsearched | RoomMade | NotYet | ShortOfNodes | None
@@ -92,12 +92,12 @@ class Cycle:
     """The working state of one cycle."""
 
     def __init__(
-        self, state: ClusterState, now: float, *, tells: bool = True, hears: Hears | None = None
+        self, state: ClusterState, now: float, *, tells: bool = True, wants: WantsReason | None = None
     ) -> None:
         self.state = state
         self.now = now
         self.tells = tells  # whether anybody listens to why jobs wait
-        self.hears = hears  # of which of them, by uid and reason; None: of all
+        self.wants = wants  # of which of them, by uid and reason; None: of all
         self.plan = Plan(state, now)
         self.nominees = Nominees(state)
         self.touched: dict[int, JobClass] = {}
@@ -120,7 +120,7 @@ class Cycle:
         self._go_through_the_line()  # 3. to 7.
         self._go_through_it_again()  # 8.
         self._grow()  # 9.
-        self._tell()  # 10.
+        self._report_reasons()  # 10.
         return self.plan.decisions
 
     def _go_through_the_line(self) -> None:
@@ -267,7 +267,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         if isinstance(assigned, Assignment) or assigned is Obstacle.PROMISES:
             return None
-        if state.running.stopping and room_comes(Rights(state, entry)):
+        if state.running.stopping and room_comes(PreemptionRights(state, entry)):
             return Unsearched.STOPPING
         if not state.policy.preemption:
             return None
@@ -285,7 +285,7 @@ class Cycle:
         state, cls = self.state, entry.cls
         if not state.may_stop(cls) and not state.overshare.any_but(cls.tenant, state.running.preemptible):
             return None
-        rights = Rights(state, entry)
+        rights = PreemptionRights(state, entry)
         made = make_room(rights, self.spared)
         if not isinstance(made, RoomMade):
             made = make_way(rights, made, self.spared)
@@ -403,10 +403,10 @@ class Cycle:
 
     # --- 10. Tell
 
-    def _tell(self) -> None:
+    def _report_reasons(self) -> None:
         """Say why to those that wait since this cycle, and to those whose reason changed."""
         state = self.state
-        told: dict[str, None] = {}
+        reported: dict[str, None] = {}
         fresh = list(state.unanswered)
         state.unanswered.clear()
         if not self.tells:
@@ -414,12 +414,12 @@ class Cycle:
         for cls in self.touched.values():
             if not cls.jobs or cls.awaits is Awaits.NOTHING:
                 continue
-            reason = reason_to_tell(state.quotas, cls)
+            reason = reason_to_report(state.quotas, cls)
             if cls.said is not reason:
                 if cls.said is not None:
-                    if len(told) >= MOST_TOLD:
+                    if len(reported) >= MOST_TOLD:
                         continue  # when it is looked at again
-                    told.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
+                    reported.update(dict.fromkeys(uid for _, uid in cls.jobs[:MOST_TOLD]))
                 cls.said = reason
-        told.update(dict.fromkeys(fresh))
-        self.plan.tell(told, self.hears)
+        reported.update(dict.fromkeys(fresh))
+        self.plan.report_reasons(reported, self.wants)

@@ -92,10 +92,10 @@ def resize(state: ClusterState, held: Held, placement: tuple[str, ...], for_uid:
         # the ranks that stay take their GPUs first, the new ones what is left then
         added = placement[run.workers : workers]
         stay = run.placement
-        state.index.take(held.demand, stay, run.devices)
-        fresh = state.index.take(held.demand, added)
-        state.index.give(held.demand, stay, run.devices)
-        state.index.give(held.demand, added, fresh)
+        state.index.reserve_ranks(held.demand, stay, run.devices)
+        fresh = state.index.reserve_ranks(held.demand, added)
+        state.index.release_ranks(held.demand, stay, run.devices)
+        state.index.release_ranks(held.demand, added, fresh)
         new = replace(
             run,
             placement=placement,

@@ -62,12 +62,12 @@ class Nominees:
     def __iter__(self) -> Iterator[Entry]:
         """Yield the first job of each active class, the next one of a class as soon as one of it was admitted."""
         state = self.state
-        if not self._goes_on():
+        if not self._has_budget():
             return
         lines: dict[str, Line | MemberLines] = {}
         heap = [(state.key_of(name), name) for name in self._tenants()]
         heapify(heap)
-        while heap and self._goes_on():
+        while heap and self._has_budget():
             _, name = heappop(heap)
             line = lines.get(name)
             if line is None:
@@ -109,7 +109,7 @@ class Nominees:
         elif not has_room or cls.reason is not Reason.RESERVED:
             reservations.line_up_for_nodes(entry)
 
-    def _goes_on(self) -> bool:
+    def _has_budget(self) -> bool:
         """Return whether any workload is left to be tried, or needs its place before elastic jobs grow."""
         if self.state.inadmissible.active:
             return True

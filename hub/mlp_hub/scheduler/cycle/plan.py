@@ -23,7 +23,7 @@ from mlp_hub.scheduler.model.types import (
 from mlp_hub.scheduler.nodes.compared import Placed, placed
 from mlp_hub.scheduler.policy import end_of, is_one_queue
 from mlp_hub.scheduler.preemption.choice import VictimChoice, choice_of, right_of
-from mlp_hub.scheduler.preemption.eligibility import Rights
+from mlp_hub.scheduler.preemption.eligibility import PreemptionRights
 from mlp_hub.scheduler.preemption.victims import RoomMade, lost_work, without_last
 from mlp_hub.scheduler.reasons import verdicts
 from mlp_hub.scheduler.workloads.pending import Entry
@@ -69,7 +69,9 @@ class Plan:
         size = workers_of(state, job, entry.cls.demand, workers)
         self._record(job, share, passed=passed, placed=where, choice=choice, workers=size)
 
-    def preempt(self, entry: Entry, made: RoomMade, rights: Rights, passed: Passed = NOBODY) -> bool:
+    def preempt(
+        self, entry: Entry, made: RoomMade, rights: PreemptionRights, passed: Passed = NOBODY
+    ) -> bool:
         """Stop and shrink what it takes, and admit the job. Returns whether anything that ran before gives way."""
         state, job = self.state, entry.job
         makers = (*made.victims, *(shrink.held for shrink in made.shrinks))
@@ -127,9 +129,9 @@ class Plan:
         self.grounds[made.uid] = replace(self.grounds[made.uid], placed=change.placed, workers=workers)
         return False
 
-    def tell(self, uids: Iterable[str], hears: verdicts.Hears | None = None) -> None:
-        """Give these jobs the reasons why they wait, or only those that `hears` accepts."""
-        self.decisions += verdicts.waits(self.state, uids, hears)
+    def report_reasons(self, uids: Iterable[str], wants: verdicts.WantsReason | None = None) -> None:
+        """Give these jobs the reasons why they wait, or only those that `wants` accepts."""
+        self.decisions += verdicts.waits(self.state, uids, wants)
 
     def _retract(self, uid: str) -> bool:
         """Take back an admission of this very cycle: the job never started."""

@@ -144,7 +144,7 @@ class Places:
         self._waiting = {user: queue.waiting_of(user) for user in queue.lanes}
         self._rounds: dict[int, tuple[int, list[MemberKey]]] = {}
 
-    def of(self, entry: Entry) -> int:
+    def place_of(self, entry: Entry) -> int:
         """Return the place of a job that waits in the queue."""
         place = self._queue.position(entry)
         if not self._queue.by_members:

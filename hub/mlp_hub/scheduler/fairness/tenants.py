@@ -80,7 +80,7 @@ class TenantTurns:
         """Return the sort key of a tenant whose next job has the key `head`; see `State.tenant_key`."""
         if self._together:
             return self._in_line(name, head)
-        share = self._standing(name, now) / self._weight(name)
+        share = self._share_of(name, now) / self._weight(name)
         if head[2] == promised:
             # room was kept for it: when the last who was in its way ends, an older job of equal share shall not take it
             return (share, -math.inf, name)
@@ -139,7 +139,7 @@ class TenantTurns:
     def _weight(self, name: str) -> float:
         return max(self._queues[name].tenant.weight, 1e-9)
 
-    def _standing(self, name: str, now: float) -> float:
+    def _share_of(self, name: str, now: float) -> float:
         """Return the share that a tenant's turn goes by; asked for after each job that is looked at."""
         known = self._standings.get(name)
         if known is None or known[0] != now:
@@ -206,7 +206,7 @@ class TenantTurns:
                 del self._heads[uid]
         for name in self._changed:
             if name in self._queues and self._queues[name].length:
-                place = self._note(name, self._standing(name, now))
+                place = self._note(name, self._share_of(name, now))
                 insort(self._line(place), place)
         self._changed.clear()
 

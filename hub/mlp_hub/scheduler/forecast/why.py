@@ -46,7 +46,7 @@ def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
     """Answer for one waiting job. Raises `KeyError` when no job of that uid waits."""
     if all(j.uid != uid for j in snapshot.waiting):
         raise KeyError(uid)
-    return _foreseen(Core.of(snapshot, now), uid, now)[0]
+    return _foreseen(Core.from_snapshot(snapshot, now), uid, now)[0]
 
 
 def offered(core: Core, job: PendingWorkload, now: float) -> tuple[Why, Admit | None]:

@@ -31,7 +31,9 @@ class Demand:
     amounts: Pairs = ()
 
     @classmethod
-    def of(cls, per_rank: Resources, gpu_kind: str | None = None, tenant: str | None = None) -> Demand:
+    def from_resources(
+        cls, per_rank: Resources, gpu_kind: str | None = None, tenant: str | None = None
+    ) -> Demand:
         """Read the needs of a rank; a kind counts only where a GPU is asked for."""
         whole, part = divmod(per_rank.gpu, MILLI)
         kind = gpu_kind if per_rank.gpu else None

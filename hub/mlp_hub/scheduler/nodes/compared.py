@@ -13,7 +13,7 @@ from typing import NamedTuple
 from mlp_hub.domain.resources import Resources
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.nodes.index import NodeIndex
-from mlp_hub.scheduler.nodes.node import Record
+from mlp_hub.scheduler.nodes.node import NodeRecord
 from mlp_hub.scheduler.nodes.placement import domain_label
 
 MOST_PLACES = 4
@@ -23,7 +23,7 @@ MOST_PLACES = 4
 class NodeChoice(NamedTuple):  # several for each admission: made in a third of a dataclass's time
     """A node that ranks got, or could have got. `taken` of them are new there; the least score is the best."""
 
-    record: Record
+    record: NodeRecord
     ranks: int
     taken: int
     chosen: bool

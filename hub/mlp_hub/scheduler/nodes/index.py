@@ -17,17 +17,17 @@ from mlp_hub.scheduler.model.demand import NOTHING, Demand, with_rest
 from mlp_hub.scheduler.model.resources import Vector
 from mlp_hub.scheduler.model.types import Devices, Node
 from mlp_hub.scheduler.nodes.fragmentation import Fragmentation
-from mlp_hub.scheduler.nodes.node import Record, changed_to, choose_devices, moved, record_of, with_state
+from mlp_hub.scheduler.nodes.node import NodeRecord, changed_to, choose_devices, moved, record_of, with_state
 from mlp_hub.scheduler.nodes.persistent_dict import Layered
 from mlp_hub.scheduler.nodes.placement import place
 from mlp_hub.scheduler.nodes.slots import Slots
 from mlp_hub.scheduler.nodes.states import (
     DRAINED,
     RULES,
-    Ask,
     Catalog,
     NodeClass,
     NodeState,
+    PreparedDemand,
     Shut,
     gpus_of,
     slots_of,
@@ -64,7 +64,7 @@ class NodeIndex(Slots):
         self.total = ZERO
         self.changes = 0  # of any kind; the rule `random` draws by it
         self.catalog = Catalog(Fragmentation(typical))
-        self._records: Layered[str, Record] = Layered()
+        self._records: Layered[str, NodeRecord] = Layered()
         self._names: dict[int, str] = {}
         self._next = 0
         self._members: dict[NodeState, list[int]] = {}
@@ -76,7 +76,7 @@ class NodeIndex(Slots):
         self._views = Views()
         self._shut: dict[tuple[Shut, str | None], int] = {}  # nodes that take nothing, by kind of GPU too
         self._drained: dict[str, NodeClass] = {}  # nodes that an administrator took out of service
-        self._absent: dict[str, Layered[str, Record]] = {}  # nodes that could be added, by their group
+        self._absent: dict[str, Layered[str, NodeRecord]] = {}  # nodes that could be added, by their group
         self._kinds: tuple[str, ...] | None = None  # of GPUs; None: to be looked up
         # what was asked since the last change; a fork shares these answers until either changes
         self._fitting: dict[tuple[Demand, str | None], int] = {}
@@ -252,7 +252,7 @@ class NodeIndex(Slots):
 
     # ---- holding and giving back -----------------------------------------------------------------------------
 
-    def take(
+    def reserve_ranks(
         self,
         demand: Demand,
         placement: Sequence[str],
@@ -270,7 +270,7 @@ class NodeIndex(Slots):
         seats: dict[str, list[int]] = {}
         for rank, name in enumerate(placement):
             seats.setdefault(name, []).append(rank)
-        changed: list[tuple[Record, Record]] = []
+        changed: list[tuple[NodeRecord, NodeRecord]] = []
         for name, ranks in seats.items():
             old = self._records[name]
             if devices is not None:
@@ -296,13 +296,13 @@ class NodeIndex(Slots):
             self._put(old, new)
         return tuple(given)
 
-    def give(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
-        """Give back what `take` held, with the devices it returned. Nodes removed since then are passed over."""
+    def release_ranks(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
+        """Give back what `reserve_ranks` held, with the devices it returned. Nodes removed since then are passed over."""
         ask = self.catalog.ask(demand)
         seats: dict[str, list[tuple[int, ...]]] = {}
         for name, numbers in zip(placement, devices, strict=True):
             seats.setdefault(name, []).append(tuple(numbers))
-        changed: list[tuple[Record, Record]] = []
+        changed: list[tuple[NodeRecord, NodeRecord]] = []
         for name, held in seats.items():
             old = self._records.get(name)
             if old is None:
@@ -341,7 +341,7 @@ class NodeIndex(Slots):
 
     # ---- what `placement` looks at -----------------------------------------------------------------------------
 
-    def order(self, ask: Ask, ranks: int, rule: str, *, exact: bool = False) -> PlaceOrder:
+    def order(self, ask: PreparedDemand, ranks: int, rule: str, *, exact: bool = False) -> PlaceOrder:
         """Return the states for `ranks` ranks on one node, the best first, up to date."""
         key = (PlaceOrder, ask, ranks, rule, exact)
         return self._views.get(
@@ -359,11 +359,11 @@ class NodeIndex(Slots):
 
     def _refresh(self, key: ViewKey) -> None:
         match key:
-            case (kind, Ask() as ask) if kind is Totals:
+            case (kind, PreparedDemand() as ask) if kind is Totals:
                 self.totals(ask)
-            case (kind, Ask() as ask, int(ranks), str(rule), bool(exact)) if kind is PlaceOrder:
+            case (kind, PreparedDemand() as ask, int(ranks), str(rule), bool(exact)) if kind is PlaceOrder:
                 self.order(ask, ranks, rule, exact=exact)
-            case (kind, Ask() as ask, str(label)) if kind is Domains:
+            case (kind, PreparedDemand() as ask, str(label)) if kind is Domains:
                 self.domains(ask, label)
 
     @property
@@ -395,21 +395,23 @@ class NodeIndex(Slots):
         record = self._records.get(name)
         return None if record is None else record.number
 
-    def record(self, name: str) -> Record:
+    def record(self, name: str) -> NodeRecord:
         """Return a node as it is now; KeyError if no node has that name."""
         return self._records[name]
 
-    def moved(self, record: Record, demand: Demand, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
+    def moved(
+        self, record: NodeRecord, demand: Demand, ranks: Sequence[tuple[int, ...]], sign: int
+    ) -> NodeRecord:
         """Return a node as it would be with ranks of a demand given back (+1) or taken (-1); changes nothing."""
         return moved(self.catalog, record, self.catalog.ask(demand), ranks, sign)
 
     # ---- inside ----------------------------------------------------------------------------------------------
 
-    def _put(self, old: Record | None, new: Record) -> None:
+    def _put(self, old: NodeRecord | None, new: NodeRecord) -> None:
         self._records[new.node.name] = new
         self._changed(old, new)
 
-    def _changed(self, old: Record | None, new: Record | None) -> None:
+    def _changed(self, old: NodeRecord | None, new: NodeRecord | None) -> None:
         if old is None or new is None or old.node is not new.node:
             self._empty, self._emptied, self._returning = None, {}, {}  # new ones: forks go on with the old
             self._count_shut(old, -1)
@@ -457,7 +459,7 @@ class NodeIndex(Slots):
             self._names, self._names_shared = dict(self._names), False
         return self._names
 
-    def _count_shut(self, record: Record | None, sign: int) -> None:
+    def _count_shut(self, record: NodeRecord | None, sign: int) -> None:
         why = None if record is None else why_shut(record.node, record.cls)
         if record is None or why is None:
             return

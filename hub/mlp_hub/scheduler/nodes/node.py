@@ -9,11 +9,18 @@ from mlp_hub.domain.resources import MILLI
 from mlp_hub.scheduler.model.demand import Rest, rest_after, rest_of
 from mlp_hub.scheduler.model.types import Node
 from mlp_hub.scheduler.nodes.gpus import pick_whole
-from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeClass, NodeState, gpus_of, split_devices
+from mlp_hub.scheduler.nodes.states import (
+    Catalog,
+    NodeClass,
+    NodeState,
+    PreparedDemand,
+    gpus_of,
+    split_devices,
+)
 
 
 @dataclass(slots=True, eq=False)
-class Record:
+class NodeRecord:
     """Node as it is; replaced, never changed. `state` is None while it is down or gone.
 
     The class is not `frozen`, which would make instances several times as expensive: trials make very
@@ -30,16 +37,16 @@ class Record:
     state: NodeState | None
 
 
-Change = tuple[Record | None, Record | None]
+Change = tuple[NodeRecord | None, NodeRecord | None]
 """Record of a node before and after a change; None where there was, or is, none."""
 
 
-def record_of(catalog: Catalog, number: int, node: Node) -> Record:
+def record_of(catalog: Catalog, number: int, node: Node) -> NodeRecord:
     """Return the record of a node on which no job holds anything."""
     return with_state(catalog, _stateless(catalog, number, node))
 
 
-def _stateless(catalog: Catalog, number: int, node: Node) -> Record:
+def _stateless(catalog: Catalog, number: int, node: Node) -> NodeRecord:
     capacity, used = node.capacity, node.used
     cpu, ram, rest = (
         capacity.cpu - used.cpu,
@@ -47,10 +54,10 @@ def _stateless(catalog: Catalog, number: int, node: Node) -> Record:
         rest_after(rest_of(capacity), rest_of(used), 1),
     )
     devices = split_devices(capacity.gpu, used.gpu)
-    return Record(number, node, catalog.node_class(node), cpu, ram, rest, devices, None)
+    return NodeRecord(number, node, catalog.node_class(node), cpu, ram, rest, devices, None)
 
 
-def changed_to(catalog: Catalog, old: Record, node: Node) -> Record:
+def changed_to(catalog: Catalog, old: NodeRecord, node: Node) -> NodeRecord:
     """Return the record of a node that replaces another of the same name; the holdings of jobs stay held."""
     was, used = old.node.capacity, old.node.used
     new = _stateless(catalog, old.number, node)
@@ -71,13 +78,15 @@ def changed_to(catalog: Catalog, old: Record, node: Node) -> Record:
     )
 
 
-def with_state(catalog: Catalog, r: Record) -> Record:
+def with_state(catalog: Catalog, r: NodeRecord) -> NodeRecord:
     """Return a record with the state that belongs to it."""
     state = catalog.state(r.cls, r.cpu, r.ram, r.rest, gpus_of(r.devices)) if r.node.up else None
-    return Record(r.number, r.node, r.cls, r.cpu, r.ram, r.rest, r.devices, state)
+    return NodeRecord(r.number, r.node, r.cls, r.cpu, r.ram, r.rest, r.devices, state)
 
 
-def moved(catalog: Catalog, r: Record, ask: Ask, ranks: Sequence[tuple[int, ...]], sign: int) -> Record:
+def moved(
+    catalog: Catalog, r: NodeRecord, ask: PreparedDemand, ranks: Sequence[tuple[int, ...]], sign: int
+) -> NodeRecord:
     """Return a record with ranks taken off (-1) or given back (+1), of each of which the GPU numbers are told."""
     devices = r.devices
     if ask.gpu:
@@ -102,11 +111,11 @@ def moved(catalog: Catalog, r: Record, ask: Ask, ranks: Sequence[tuple[int, ...]
     if r.node.up:
         gpus = r.state.gpus if not ask.gpu and r.state is not None else gpus_of(devices)
         state = catalog.state(r.cls, cpu, ram, rest, gpus)
-    return Record(r.number, r.node, r.cls, cpu, ram, rest, devices, state)
+    return NodeRecord(r.number, r.node, r.cls, cpu, ram, rest, devices, state)
 
 
 def choose_devices(
-    catalog: Catalog, r: Record, ask: Ask, ranks: int, rule: str, *, force: bool
+    catalog: Catalog, r: NodeRecord, ask: PreparedDemand, ranks: int, rule: str, *, force: bool
 ) -> list[tuple[int, ...]]:
     """Choose the GPUs of ranks on one node: of each rank the whole ones, then the one that it shares.
 
@@ -134,7 +143,7 @@ def choose_devices(
     return chosen
 
 
-def _most_left(r: Record, ask: Ask, ranks: int) -> list[tuple[int, ...]]:
+def _most_left(r: NodeRecord, ask: PreparedDemand, ranks: int) -> list[tuple[int, ...]]:
     """Choose the GPUs with most left, whether or not that is enough."""
     need = ask.whole + (ask.part > 0)
     free = list(r.devices) + [0] * max(0, need - len(r.devices))

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from mlp_hub.scheduler.model.demand import Demand
-from mlp_hub.scheduler.nodes.states import RULES, Ask, slots_of
+from mlp_hub.scheduler.nodes.states import RULES, PreparedDemand, slots_of
 
 if TYPE_CHECKING:
     from mlp_hub.scheduler.nodes.index import NodeIndex
@@ -70,7 +70,9 @@ def place(
     return _pack(index, ask, ranks, rule, closed)
 
 
-def _pack(index: NodeIndex, ask: Ask, ranks: int, rule: str, closed: set[int]) -> tuple[str, ...] | None:
+def _pack(
+    index: NodeIndex, ask: PreparedDemand, ranks: int, rule: str, closed: set[int]
+) -> tuple[str, ...] | None:
     """Fill the nodes that hold most, then put the rest where it fits best."""
     if ranks > 1:
         totals = index.totals(ask)
@@ -102,7 +104,7 @@ def _pack(index: NodeIndex, ask: Ask, ranks: int, rule: str, closed: set[int]) -
     return tuple(seats)
 
 
-def _one_node(index: NodeIndex, ask: Ask, ranks: int, rule: str, closed: set[int]) -> int | None:
+def _one_node(index: NodeIndex, ask: PreparedDemand, ranks: int, rule: str, closed: set[int]) -> int | None:
     order = index.order(ask, ranks, rule)
     if rule == "random":
         return _drawn(index, order, closed)
@@ -152,7 +154,7 @@ def _mixed(seed: int, step: int) -> int:
 
 
 def _in_a_domain(
-    index: NodeIndex, ask: Ask, ranks: int, label: str, *, rule: str, closed: set[int]
+    index: NodeIndex, ask: PreparedDemand, ranks: int, label: str, *, rule: str, closed: set[int]
 ) -> tuple[str, ...] | None:
     """Pack within the tightest value of a label that holds all; the larger ones stay whole."""
     domains = index.domains(ask, label)
@@ -164,7 +166,7 @@ def _in_a_domain(
 
 
 def _pack_few(
-    index: NodeIndex, ask: Ask, ranks: int, rule: str, nodes: list[tuple[int, int, NodeState]]
+    index: NodeIndex, ask: PreparedDemand, ranks: int, rule: str, nodes: list[tuple[int, int, NodeState]]
 ) -> tuple[str, ...]:
     """Pack as `_pack` does, within a few nodes (slots, number, state) that are known to hold all."""
     left = ranks
@@ -185,7 +187,7 @@ def _pack_few(
         left -= most
 
 
-def _spread(index: NodeIndex, ask: Ask, ranks: int, closed: set[int]) -> tuple[str, ...] | None:
+def _spread(index: NodeIndex, ask: PreparedDemand, ranks: int, closed: set[int]) -> tuple[str, ...] | None:
     """Deal one rank to each node in turn, the nodes that hold most first."""
     nodes: list[tuple[tuple[float, ...], int, int]] = []  # score, number, slots
     for entry in index.order(ask, 1, "spread").entries:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mlp_hub.scheduler.model.demand import Demand
-from mlp_hub.scheduler.nodes.node import Record, record_of
+from mlp_hub.scheduler.nodes.node import NodeRecord, record_of
 from mlp_hub.scheduler.nodes.persistent_dict import Layered
 from mlp_hub.scheduler.nodes.placement import NODE, domain_label
-from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeClass, NodeState, slots_of
+from mlp_hub.scheduler.nodes.states import Catalog, NodeClass, NodeState, PreparedDemand, slots_of
 from mlp_hub.scheduler.nodes.views import Domains, Totals, Views
 
 FEW_STATES = 32
@@ -22,7 +22,7 @@ class Slots:
     """The part of `NodeIndex` that counts ranks."""
 
     catalog: Catalog
-    _records: Layered[str, Record]
+    _records: Layered[str, NodeRecord]
     _names: dict[int, str]
     _members: dict[NodeState, list[int]]
     _views: Views
@@ -35,7 +35,7 @@ class Slots:
         """Count the ranks of this demand that fit on the node now."""
         return self.slots_on(self._records[name], demand)
 
-    def slots_on(self, record: Record, demand: Demand) -> int:
+    def slots_on(self, record: NodeRecord, demand: Demand) -> int:
         """Count the ranks of this demand that fit on a node with this record."""
         return 0 if record.state is None else slots_of(record.state, self.catalog.ask(demand))
 
@@ -106,7 +106,7 @@ class Slots:
                     return True
         return both >= ranks
 
-    def _has_view(self, ask: Ask) -> bool:
+    def _has_view(self, ask: PreparedDemand) -> bool:
         """Whether a view tells sooner how many ranks fit than looking through all states does."""
         states = len(self._members)
         if FEW_STATES < states <= MANY_STATES:
@@ -137,12 +137,12 @@ class Slots:
             return max(self.totals(ask).by_slots, default=0)
         return max(self.domains(ask, label).totals.values(), default=0)
 
-    def totals(self, ask: Ask) -> Totals:
+    def totals(self, ask: PreparedDemand) -> Totals:
         """Return how many ranks fit, up to date."""
         key = (Totals, ask)
         return self._views.get(key, lambda: Totals(ask), Totals, self._members, self._records.values)
 
-    def domains(self, ask: Ask, label: str) -> Domains:
+    def domains(self, ask: PreparedDemand, label: str) -> Domains:
         """Return how many ranks fit per value of a label, up to date."""
         key = (Domains, ask, label)
         return self._views.get(key, lambda: Domains(ask, label), Domains, self._members, self._records.values)

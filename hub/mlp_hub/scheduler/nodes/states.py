@@ -69,7 +69,7 @@ class NodeState:
         self.lost_plain: float | None = None
 
 
-class Ask:
+class PreparedDemand:
     """A demand made ready for being asked for many times; compared by identity."""
 
     __slots__ = ("cpu", "demand", "gpu", "kinds", "open", "part", "ram", "rest", "whole")
@@ -112,7 +112,7 @@ def why_shut(node: Node, cls: NodeClass) -> Shut | None:
     return Shut(next((taint for taint in taints if not taint.startswith(TENANT_TAINT)), taints[0]))
 
 
-def slots_of(state: NodeState, ask: Ask) -> int:
+def slots_of(state: NodeState, ask: PreparedDemand) -> int:
     """Count the ranks that fit into what is free."""
     fine = ask.open.get(state.cls)
     if fine is None:
@@ -131,7 +131,7 @@ def slots_of(state: NodeState, ask: Ask) -> int:
     return max(n, 0)
 
 
-def _gpu_slots(state: NodeState, ask: Ask) -> int:
+def _gpu_slots(state: NodeState, ask: PreparedDemand) -> int:
     """Count the ranks whose GPUs fit."""
     if state.idle < ask.gpu:
         return 0
@@ -160,16 +160,16 @@ class Catalog:
         self.fragmentation = fragmentation
         self.states: dict[tuple[int, int, int, Rest, Gpus], NodeState] = {}
         self._classes: dict[tuple[object, ...], NodeClass] = {}
-        self._asks: dict[Demand, Ask] = {}
+        self._asks: dict[Demand, PreparedDemand] = {}
         self._made = 0
 
-    def ask(self, demand: Demand) -> Ask:
+    def ask(self, demand: Demand) -> PreparedDemand:
         """Return the ask of a demand."""
         ask = self._asks.get(demand)
         if ask is None:
             if len(self._asks) >= ASKS:
                 self._asks.clear()  # views of forgotten asks age out by themselves
-            ask = self._asks[demand] = Ask(demand)
+            ask = self._asks[demand] = PreparedDemand(demand)
         return ask
 
     def node_class(self, node: Node) -> NodeClass:
@@ -217,7 +217,9 @@ class Catalog:
             )
         return state.lost_plain
 
-    def fill(self, state: NodeState, ask: Ask, ranks: int, rule: str) -> tuple[Gpus, tuple[int, ...]]:
+    def fill(
+        self, state: NodeState, ask: PreparedDemand, ranks: int, rule: str
+    ) -> tuple[Gpus, tuple[int, ...]]:
         """Put `ranks` ranks, which must fit, on the GPUs of a state.
 
         Returns the GPUs after that, and for each rank that shares a GPU what is free on that GPU before it comes.
@@ -244,7 +246,9 @@ class Catalog:
             gpus = _less(gpus, value, ask.part)
         return gpus, tuple(chosen)
 
-    def _least(self, state: NodeState, ask: Ask, ranks: int, gpus: Gpus, candidates: list[int]) -> int:
+    def _least(
+        self, state: NodeState, ask: PreparedDemand, ranks: int, gpus: Gpus, candidates: list[int]
+    ) -> int:
         """Return the free part of the GPU whose use leaves the least fragmentation; of equal ones the tightest."""
         measure, kept = self.fragmentation.measure, state.cls.kept
         cpu = state.cpu - ranks * ask.cpu
@@ -252,7 +256,7 @@ class Catalog:
         rest = rest_after(state.rest, ask.rest, ranks) if ask.rest else state.rest
         return min(candidates, key=lambda v: measure(kept, cpu, ram, rest, _less(gpus, v, ask.part)))
 
-    def score(self, state: NodeState, ask: Ask, ranks: int, rule: str) -> Score:
+    def score(self, state: NodeState, ask: PreparedDemand, ranks: int, rule: str) -> Score:
         """Rate putting `ranks` ranks, which must fit, on a node of this state: the least is the best."""
         if rule == "random":
             return ()

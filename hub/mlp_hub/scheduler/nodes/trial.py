@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.model.types import Devices
 from mlp_hub.scheduler.nodes.index import NodeIndex
-from mlp_hub.scheduler.nodes.node import Record
+from mlp_hub.scheduler.nodes.node import NodeRecord
 from mlp_hub.scheduler.nodes.placement import NODE, domain_label
 from mlp_hub.scheduler.nodes.states import slots_of
 
@@ -23,7 +23,7 @@ class Scratch:
         self._index = index
         self._ask = index.catalog.ask(demand)
         self._label, self._required = domain_label(topology)
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, NodeRecord] = {}
         self._by_slots: dict[int, int] = {}  # change of how many nodes hold so many ranks
         self._by_value: dict[str, int] = {}  # change of the ranks that fit by value of the label
         self._total = index.total_slots(demand)
@@ -42,11 +42,11 @@ class Scratch:
         values = (*base_of, *self._by_value)
         return max((base_of.get(v, 0) + self._by_value.get(v, 0) for v in values), default=0)
 
-    def give(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
+    def release_ranks(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count these ranks as gone."""
         self._noted.append((demand, placement, devices, 1))
 
-    def take(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
+    def reserve_ranks(self, demand: Demand, placement: Sequence[str], devices: Devices) -> None:
         """Count these ranks as there again."""
         self._noted.append((demand, placement, devices, -1))
 
@@ -76,9 +76,9 @@ class Scratch:
                 if value is not None:
                     self._by_value[value] = self._by_value.get(value, 0) + after - before
 
-    def _record(self, name: str) -> Record:
+    def _record(self, name: str) -> NodeRecord:
         known = self._records.get(name)
         return self._index.record(name) if known is None else known
 
-    def _slots(self, record: Record) -> int:
+    def _slots(self, record: NodeRecord) -> int:
         return 0 if record.state is None else slots_of(record.state, self._ask)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeVar
 
 from mlp_hub.scheduler.model.demand import Rest
-from mlp_hub.scheduler.nodes.node import Change, Record
-from mlp_hub.scheduler.nodes.states import Ask, Catalog, NodeState, Score, slots_of
+from mlp_hub.scheduler.nodes.node import Change, NodeRecord
+from mlp_hub.scheduler.nodes.states import Catalog, NodeState, PreparedDemand, Score, slots_of
 
 Key = tuple[int, int, int, Rest, tuple[int, ...]]
 ScoredState = tuple[Score, Key, int, NodeState]
@@ -51,7 +51,7 @@ class View(Protocol):
     def __len__(self) -> int:
         """Return its size, in entries."""
 
-    def make(self, members: Members, records: Iterable[Record], /) -> None:
+    def make(self, members: Members, records: Iterable[NodeRecord], /) -> None:
         """Work it out from nothing."""
 
     def follow(self, log: Iterable[Change], members: Members, /) -> None:
@@ -66,7 +66,7 @@ class Totals:
 
     __slots__ = ("ask", "at", "by_slots", "total")
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: PreparedDemand) -> None:
         self.ask = ask
         self.at = 0
         self.total = 0
@@ -75,7 +75,7 @@ class Totals:
     def __len__(self) -> int:
         return len(self.by_slots)
 
-    def make(self, members: Members, _records: Iterable[Record], /) -> None:
+    def make(self, members: Members, _records: Iterable[NodeRecord], /) -> None:
         """Work it out from nothing."""
         self.total = 0
         self.by_slots = {}
@@ -114,7 +114,7 @@ class PlaceOrder:
 
     __slots__ = ("ask", "at", "catalog", "entries", "exact", "ranks", "rule", "where")
 
-    def __init__(self, catalog: Catalog, ask: Ask, ranks: int, rule: str, *, exact: bool) -> None:
+    def __init__(self, catalog: Catalog, ask: PreparedDemand, ranks: int, rule: str, *, exact: bool) -> None:
         self.catalog = catalog
         self.ask = ask
         self.ranks = ranks
@@ -127,7 +127,7 @@ class PlaceOrder:
     def __len__(self) -> int:
         return len(self.entries)
 
-    def make(self, members: Members, _records: Iterable[Record], /) -> None:
+    def make(self, members: Members, _records: Iterable[NodeRecord], /) -> None:
         """Work it out from nothing."""
         self.where = {}
         for state in members:
@@ -179,7 +179,7 @@ class Domains:
 
     __slots__ = ("ask", "at", "label", "nodes", "totals")
 
-    def __init__(self, ask: Ask, label: str) -> None:
+    def __init__(self, ask: PreparedDemand, label: str) -> None:
         self.ask = ask
         self.label = label
         self.at = 0
@@ -189,7 +189,7 @@ class Domains:
     def __len__(self) -> int:
         return sum(map(len, self.nodes.values()))
 
-    def make(self, _members: Members, records: Iterable[Record], /) -> None:
+    def make(self, _members: Members, records: Iterable[NodeRecord], /) -> None:
         """Work it out from nothing."""
         self.totals = {}
         self.nodes = {}
@@ -209,7 +209,7 @@ class Domains:
         other.nodes = {value: dict(nodes) for value, nodes in self.nodes.items()}
         return other
 
-    def _add(self, record: Record | None) -> None:
+    def _add(self, record: NodeRecord | None) -> None:
         if record is None or record.state is None:
             return
         value = record.node.labels.get(self.label)
@@ -218,7 +218,7 @@ class Domains:
             self.totals[value] = self.totals.get(value, 0) + k
             self.nodes.setdefault(value, {})[record.number] = (k, record.state)
 
-    def _drop(self, record: Record | None) -> None:
+    def _drop(self, record: NodeRecord | None) -> None:
         if record is None or record.state is None:
             return
         value = record.node.labels.get(self.label)
@@ -245,7 +245,7 @@ class Views:
         self._entries = 0  # of all views together
         self._missed: dict[ViewKey, None] = {}  # what forks had to work out by themselves; they share it
 
-    def note(self, old: Record | None, new: Record | None, room: int) -> bool:
+    def note(self, old: NodeRecord | None, new: NodeRecord | None, room: int) -> bool:
         """Log a change; of so many as there is `room` for the older half is dropped. Returns whether it was."""
         log = self._log
         log.append((old, new))
@@ -291,7 +291,7 @@ class Views:
         make: Callable[[], V],
         kind: type[V],
         members: Members,
-        records: Callable[[], Iterable[Record]],
+        records: Callable[[], Iterable[NodeRecord]],
     ) -> V:
         """Return the view of a key, up to date; `make` makes an empty one if there is none yet."""
         view: View | None = self._views.pop(key, None)

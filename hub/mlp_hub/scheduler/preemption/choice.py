@@ -13,7 +13,7 @@ from heapq import nsmallest
 
 from mlp_hub.scheduler.assign.fit import is_inside
 from mlp_hub.scheduler.model.types import PendingWorkload
-from mlp_hub.scheduler.preemption.eligibility import Rights, Spared
+from mlp_hub.scheduler.preemption.eligibility import PreemptionRights, Spared
 from mlp_hub.scheduler.preemption.victims import RoomMade, lost_work
 from mlp_hub.scheduler.workloads.admitted import Held
 
@@ -72,12 +72,12 @@ class VictimChoice:
     spared: tuple[tuple[Spared, int], ...]
     min_run_s: float
 
-    def of(self, uid: str) -> Candidate | None:
+    def finding_of(self, uid: str) -> Candidate | None:
         """Return what was found about one job."""
         return next((c for c in self.candidates if c.job.uid == uid), None)
 
 
-def choice_of(rights: Rights, made: RoomMade, never_ran: set[str]) -> VictimChoice:
+def choice_of(rights: PreemptionRights, made: RoomMade, never_ran: set[str]) -> VictimChoice:
     """Return what the victims were chosen from; `never_ran` were admitted in this very cycle, so nothing of theirs ends."""
     state, now = rights.state, rights.state.now
     policy = state.policy
@@ -119,7 +119,7 @@ def choice_of(rights: Rights, made: RoomMade, never_ran: set[str]) -> VictimChoi
     return VictimChoice(tuple(found), _spared(rights, made), policy.min_run_s)
 
 
-def right_of(rights: Rights, made: RoomMade) -> Mapping[str, Right]:
+def right_of(rights: PreemptionRights, made: RoomMade) -> Mapping[str, Right]:
     """Return by which right each victim is stopped."""
     job = rights.entry.job
     # without those it stops; where it has this right then, priority is not why others are stopped
@@ -133,7 +133,7 @@ def right_of(rights: Rights, made: RoomMade) -> Mapping[str, Right]:
     return found
 
 
-def _spared(rights: Rights, made: RoomMade) -> tuple[tuple[Spared, int], ...]:
+def _spared(rights: PreemptionRights, made: RoomMade) -> tuple[tuple[Spared, int], ...]:
     """Count the running jobs that could not be stopped, by why not: as the search came upon them, and the rest."""
     running, found = rights.state.running, Counter(rights.spared)
     found[Spared.STOPPING] = len(running.stopping)

@@ -16,7 +16,7 @@ from mlp_hub.scheduler.assign.fit import vector_on
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.model.resources import placed
 from mlp_hub.scheduler.nodes.placement import domain_label
-from mlp_hub.scheduler.preemption.eligibility import Rights
+from mlp_hub.scheduler.preemption.eligibility import PreemptionRights
 from mlp_hub.scheduler.preemption.victims import NotYet, RoomMade, ShortOfNodes, make_room
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_hub.scheduler.workloads.admitted import Held
@@ -28,7 +28,7 @@ MOST_LOOKED_AT = 300
 
 
 def make_way(
-    rights: Rights, made: NotYet | ShortOfNodes | None, spared: Collection[str] = ()
+    rights: PreemptionRights, made: NotYet | ShortOfNodes | None, spared: Collection[str] = ()
 ) -> RoomMade | NotYet | ShortOfNodes | None:
     """Make room by moving smaller jobs, where `made` says that by right alone none can be made."""
     if not rights.entitled or rights.short:
@@ -48,10 +48,10 @@ def make_way(
     return replace(found, moved=frozenset(h.run.job.uid for h in moves.moved(found)))
 
 
-class _Moves(Rights):
+class _Moves(PreemptionRights):
     """Besides whom the job may stop by right, smaller ones that may move for it."""
 
-    def __init__(self, rights: Rights) -> None:
+    def __init__(self, rights: PreemptionRights) -> None:
         super().__init__(rights.state, rights.entry)
         self._rightful = rights.candidates()
         self.by_right = {h.run.job.uid for h in self._rightful}
@@ -113,12 +113,12 @@ def _size(demand: Demand, ranks: int, topology: str | None) -> Size:
     return demand.gpu * n, demand.cpu * n, demand.ram * n
 
 
-def _start_again(rights: Rights, made: RoomMade, moved: list[Held]) -> bool:
+def _start_again(rights: PreemptionRights, made: RoomMade, moved: list[Held]) -> bool:
     """Whether all that move fit elsewhere once the job has started, the largest placed first."""
     cls = rights.entry.cls
     index, quotas = made.index.fork(), made.quotas.fork()
     quotas.charge(cls.tenant, vector_on(index, cls.demand, made.placement))
-    index.take(cls.demand, made.placement)
+    index.reserve_ranks(cls.demand, made.placement)
     for held in sorted(moved, key=lambda h: (-h.demand.gpu, -h.demand.cpu, h.serial)):
         job = held.run.job
         placement = index.place(held.demand, job.workers_min + job.ps, job.topology)
@@ -128,5 +128,5 @@ def _start_again(rights: Rights, made: RoomMade, moved: list[Held]) -> bool:
         if not quotas.fits(job.tenant, vector):
             return False
         quotas.charge(job.tenant, vector)
-        index.take(held.demand, placement)
+        index.reserve_ranks(held.demand, placement)
     return True

@@ -49,7 +49,7 @@ class Spared(StrEnum):
     NOT_EXAMINED = "not-examined"  # there were enough
 
 
-class Rights:
+class PreemptionRights:
     """Rights of one waiting job to stop or shrink others."""
 
     def __init__(self, state: ClusterState, entry: Entry) -> None:

@@ -17,7 +17,7 @@ from mlp_hub.scheduler.model.resources import Vector
 from mlp_hub.scheduler.model.types import Devices
 from mlp_hub.scheduler.nodes.index import NodeIndex
 from mlp_hub.scheduler.nodes.trial import Scratch
-from mlp_hub.scheduler.preemption.eligibility import Rights
+from mlp_hub.scheduler.preemption.eligibility import PreemptionRights
 from mlp_hub.scheduler.quota.tree import QuotaTree
 from mlp_hub.scheduler.workloads.admitted import Held
 from mlp_hub.scheduler.workloads.pending import Entry, JobClass
@@ -80,7 +80,7 @@ def lost_work(held: Held, now: float, restart_cost_s: float = 0.0) -> float:
     return (max(since, 0.0) + restart_cost_s) * len(run.placement) * per_rank / MILLI
 
 
-def room_comes(rights: Rights) -> bool:
+def room_comes(rights: PreemptionRights) -> bool:
     """Whether the job will fit once those that are stopping have ended."""
     state = rights.state
     if not state.running.stopping:
@@ -91,7 +91,9 @@ def room_comes(rights: Rights) -> bool:
     return trial.fits()
 
 
-def make_room(rights: Rights, spared: Collection[str] = ()) -> RoomMade | NotYet | ShortOfNodes | None:
+def make_room(
+    rights: PreemptionRights, spared: Collection[str] = ()
+) -> RoomMade | NotYet | ShortOfNodes | None:
     """Find the cheapest victims with which the job could start now; None when none would do.
 
     `spared` are jobs for which others were stopped in this cycle.
@@ -108,7 +110,9 @@ def make_room(rights: Rights, spared: Collection[str] = ()) -> RoomMade | NotYet
     return NotYet(found.not_yet, later) if isinstance(later, RoomMade) else later
 
 
-def _make(rights: Rights, candidates: list[Held], shrinkable: list[Held]) -> RoomMade | ShortOfNodes | None:
+def _make(
+    rights: PreemptionRights, candidates: list[Held], shrinkable: list[Held]
+) -> RoomMade | ShortOfNodes | None:
     """Find the cheapest victims of these."""
     if not (candidates or shrinkable) or not _could_help(rights, candidates, shrinkable):
         return None
@@ -126,7 +130,7 @@ class _Ripe:
     not_yet: float = math.inf  # when the first of the others has; now: it may be stopped in the next cycle
 
 
-def _ripe(rights: Rights, spared: Collection[str]) -> _Ripe:
+def _ripe(rights: PreemptionRights, spared: Collection[str]) -> _Ripe:
     """Tell those apart that may be stopped now, and those that may be later."""
     state = rights.state
     least = state.policy.min_run_s
@@ -150,7 +154,9 @@ def _ripe(rights: Rights, spared: Collection[str]) -> _Ripe:
     return found
 
 
-def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]) -> RoomMade | None:
+def _cheapest(
+    rights: PreemptionRights, candidates: list[Held], shrinkable: Sequence[Held]
+) -> RoomMade | None:
     """Try victims in more than one order and keep what costs least."""
     state = rights.state
     cost = {h.run.job.uid: lost_work(h, state.now, state.policy.restart_cost_s) for h in candidates}
@@ -173,7 +179,7 @@ def _cheapest(rights: Rights, candidates: list[Held], shrinkable: Sequence[Held]
     return best
 
 
-def _choices(rights: Rights, ordered: list[Held]) -> Iterator[list[Held]]:
+def _choices(rights: PreemptionRights, ordered: list[Held]) -> Iterator[list[Held]]:
     """Yield the candidates to choose from, the cheapest ones.
 
     Some jobs get the right to reclaim only by the end of their tenant's own work. The jobs that they
@@ -191,7 +197,7 @@ def _choices(rights: Rights, ordered: list[Held]) -> Iterator[list[Held]]:
         yield without
 
 
-def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence[Held]) -> bool:
+def _could_help(rights: PreemptionRights, candidates: Sequence[Held], shrinkable: Sequence[Held]) -> bool:
     """Whether all candidates together would free enough: a quick no for most."""
     quotas = rights.state.quotas
     everybody = (*candidates, *shrinkable)
@@ -204,7 +210,7 @@ def _could_help(rights: Rights, candidates: Sequence[Held], shrinkable: Sequence
     )
 
 
-def _orders(rights: Rights, candidates: list[Held], cost: dict[str, float]) -> Iterator[list[Held]]:
+def _orders(rights: PreemptionRights, candidates: list[Held], cost: dict[str, float]) -> Iterator[list[Held]]:
     """Yield orders in which to take victims: the cheapest first, and the cheapest nodes first."""
     yield candidates
     if len(candidates) < 2:
@@ -265,7 +271,7 @@ class _Gone:
 class _Trial:
     """Stops victims on copies of the nodes and quotas until the job fits, then takes back what was too much."""
 
-    rights: Rights
+    rights: PreemptionRights
     state: ClusterState = field(init=False)
     entry: Entry = field(init=False)
     nodes: Scratch = field(init=False)
@@ -296,11 +302,11 @@ class _Trial:
         shrinks = tuple(Shrink(by_uid[uid], n) for uid, n in cut.items() if n)
         index = self.state.index.fork()
         for g in gone:
-            index.give(g.held.demand, g.held.run.placement, g.held.run.devices)
+            index.release_ranks(g.held.demand, g.held.run.placement, g.held.run.devices)
         for shrink in shrinks:
             run = shrink.held.run
             last = slice(run.workers - shrink.by, run.workers)
-            index.give(shrink.held.demand, run.placement[last], run.devices[last])
+            index.release_ranks(shrink.held.demand, run.placement[last], run.devices[last])
         placement = seats(index, self.quotas, self.entry.cls, self.entry.cls.workers_min)
         if placement is None or not self._by_right(gone, vector_on(index, self.entry.cls.demand, placement)):
             return None
@@ -378,10 +384,10 @@ class _Trial:
             # what was taken back from others first: without it, nobody has to go for the right to it either
             gone = sorted(gone, key=lambda g: self.rights.reclaims(g.held))
         for g in reversed(gone):
-            self.nodes.take(g.held.demand, g.placement, g.devices)
+            self.nodes.reserve_ranks(g.held.demand, g.placement, g.devices)
             self.quotas.charge(g.held.run.job.tenant, g.vector)
             if not self._still_fits(needed):
-                self.nodes.give(g.held.demand, g.placement, g.devices)
+                self.nodes.release_ranks(g.held.demand, g.placement, g.devices)
                 self.quotas.release(g.held.run.job.tenant, g.vector)
                 needed.append(g)
         return needed[::-1]
@@ -392,7 +398,7 @@ class _Trial:
         if cut:
             placement, devices = without_last(held, cut)
             vector = vector_on(self.state.index, held.demand, placement)
-        self.nodes.give(held.demand, placement, devices)
+        self.nodes.release_ranks(held.demand, placement, devices)
         self.quotas.release(held.run.job.tenant, vector)
         return _Gone(held, placement, devices, vector)
 
@@ -402,10 +408,10 @@ class _Trial:
         placement, devices = (held.run.placement[rank],), (held.run.devices[rank],)
         vector = vector_on(self.state.index, held.demand, placement)
         if give:
-            self.nodes.give(held.demand, placement, devices)
+            self.nodes.release_ranks(held.demand, placement, devices)
             self.quotas.release(held.run.job.tenant, vector)
         else:
-            self.nodes.take(held.demand, placement, devices)
+            self.nodes.reserve_ranks(held.demand, placement, devices)
             self.quotas.charge(held.run.job.tenant, vector)
 
     def fits(self) -> bool:

@@ -26,7 +26,7 @@ class Borrowers:
         self._of, self._places = {}, {}
         self._changed = dict.fromkeys(tenants)
 
-    def of(self, quotas: QuotaTree, root: str, dimension: str) -> list[str]:
+    def borrowers_of(self, quotas: QuotaTree, root: str, dimension: str) -> list[str]:
         """Return by name who borrows of a dimension in a tree."""
         self._look(quotas)
         return sorted(t for t, borrows in self._of.get((root, dimension), {}).items() if borrows)

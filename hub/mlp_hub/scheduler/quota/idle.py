@@ -117,7 +117,7 @@ def _due(tenant: IdleTenant, now: float, policy: IdlePolicy) -> Lowered | None:
     kept = {d: after for what, d, _, after in changes if what == KEEPS}
     reserved = {d: after for what, d, _, after in changes if what == RESERVES}
     quota = limits_of(tenant.quota)
-    told = tuple(
+    notes = tuple(
         [_instead(what, number(d, after), quantity(d, before)) for what, d, before, after in changes]
     )
     return Lowered(
@@ -131,7 +131,7 @@ def _due(tenant: IdleTenant, now: float, policy: IdlePolicy) -> Lowered | None:
             span=Span(now - tenant.idle_since),
             limit=Span(policy.after_s),
             percent=round(policy.floor * 100),
-            told=told,
+            told=notes,
         ),
     )
 

@@ -33,11 +33,11 @@ MOST_STATES = 64
 for how much is told."""
 
 
-Hears = Callable[[str, Reason], bool]
+WantsReason = Callable[[str, Reason], bool]
 """Function that says whether a job, given its uid, wants to hear that it waits for this reason."""
 
 
-def of(state: ClusterState, entry: Entry, cache: FactCache) -> Verdict:
+def verdict_of(state: ClusterState, entry: Entry, cache: FactCache) -> Verdict:
     """Return why the class of a waiting job could not start when it was last tried."""
     reason = reason_of(state, entry)
     if reason is None:
@@ -64,7 +64,7 @@ def _waits_for_others(state: ClusterState, entry: Entry, cache: FactCache) -> Ve
     return waits_for_its_turn(entry.job, None if first is None else first.job, entry.cls.pass_by, cache.now)
 
 
-def reason_to_tell(quotas: QuotaTree, cls: JobClass) -> Reason | None:
+def reason_to_report(quotas: QuotaTree, cls: JobClass) -> Reason | None:
     """Return the reason of a class as those who wait are told it: to wait for a quota that is too small is in vain."""
     reason = cls.reason
     if reason is Reason.WAITING_FOR_QUOTA and is_too_large(quotas, cls):
@@ -75,7 +75,7 @@ def reason_to_tell(quotas: QuotaTree, cls: JobClass) -> Reason | None:
 def reason_of(state: ClusterState, entry: Entry) -> Reason | None:
     """Return the reason that `of` gives, without the words; None for one that nobody has looked at yet."""
     cls = entry.cls
-    reason = reason_to_tell(state.quotas, cls)
+    reason = reason_to_report(state.quotas, cls)
     if reason is None:
         if not has_quota(state.quotas, cls):
             return Reason.EXCEEDS_MAX_QUOTA if is_too_large(state.quotas, cls) else Reason.WAITING_FOR_QUOTA
@@ -88,9 +88,9 @@ def reason_of(state: ClusterState, entry: Entry) -> Reason | None:
 
 
 def waits(
-    state: ClusterState, uids: Iterable[str], hears: Hears | None = None, now: float | None = None
+    state: ClusterState, uids: Iterable[str], wants: WantsReason | None = None, now: float | None = None
 ) -> Iterator[Wait]:
-    """Give waiting jobs of `uids` their reasons, or only those `hears` accepts; equal jobs share a reason.
+    """Give waiting jobs of `uids` their reasons, or only those `wants` accepts; equal jobs share a reason.
 
     `now` is the time from which future events count; the default is the last cycle's time.
     """
@@ -107,14 +107,14 @@ def waits(
             continue
         cls = entry.cls
         first.setdefault(cls.serial, entry)
-        if hears is not None and not hears(uid, reason_of(state, entry) or Reason.WAITING_FOR_RESOURCES):
+        if wants is not None and not wants(uid, reason_of(state, entry) or Reason.WAITING_FOR_RESOURCES):
             continue
         verdict = made.get(cls.serial)
         if verdict is None:
-            verdict = made[cls.serial] = of(state, first[cls.serial], cache)
+            verdict = made[cls.serial] = verdict_of(state, first[cls.serial], cache)
         if cls.tenant not in places:
             places[cls.tenant] = state.places(cls.tenant)
-        yield Wait(uid, verdict, places[cls.tenant].of(entry))
+        yield Wait(uid, verdict, places[cls.tenant].place_of(entry))
 
 
 def waits_for_preempted(jobs: Sequence[JobRef], uids: tuple[str, ...], *, for_it: bool = False) -> Verdict:

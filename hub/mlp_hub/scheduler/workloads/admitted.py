@@ -123,8 +123,8 @@ def take_seats(index: NodeIndex, demand: Demand, run: AdmittedWorkload, *, force
     """Hold what a job has on the nodes that are there; return its GPUs, none for ranks on nodes that are gone."""
     there = [rank for rank, name in enumerate(run.placement) if name in index]
     if len(there) == len(run.placement):
-        return index.take(demand, run.placement, run.devices or None, force=force)
-    given = index.take(
+        return index.reserve_ranks(demand, run.placement, run.devices or None, force=force)
+    given = index.reserve_ranks(
         demand,
         [run.placement[r] for r in there],
         tuple(run.devices[r] for r in there) if run.devices else None,

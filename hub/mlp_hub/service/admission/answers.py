@@ -25,7 +25,7 @@ ENDED_S = 10.0
 _UNSEEN = Verdict(Reason.WAITING_FOR_RESOURCES, msg("Not examined yet. The next cycle decides."))
 
 
-class Answers:
+class ServerRequests:
     """Says what was decided about pending requests.
 
     `grace_s` is what those who are stopped have to end, `again_s` when to ask again where nobody knows when there is room.

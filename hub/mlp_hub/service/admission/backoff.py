@@ -23,7 +23,7 @@ class JobBackoff:
     def __contains__(self, uid: str) -> bool:
         return uid in self._until or self.held(uid)
 
-    def put(self, uid: str, now: float) -> float:
+    def delay_job(self, uid: str, now: float) -> float:
         """Leave a job alone; return for how long."""
         wait = self._backoff.failed(uid)
         self._until[uid] = now + wait

@@ -87,7 +87,7 @@ class KeptCore:
         self.leaving: dict[str, None] = {uid: None for uid, job in jobs.items() if _makes_room(job)}
         # their room is somebody's already: counted twice, more would be stopped
         stays = tuple(r for r in snapshot.running if r.job.uid not in self.leaving)
-        self.core = Core.of(replace(snapshot, running=stays), now)
+        self.core = Core.from_snapshot(replace(snapshot, running=stays), now)
         self.pending = dict(pending or {})
         self.promised: dict[str, Admit] = {}
         self.resizing: dict[str, None] = {uid: None for uid, job in jobs.items() if is_resizing(job)}
@@ -95,7 +95,7 @@ class KeptCore:
         self.to_sync: dict[str, None] = {}  # to be looked at again before the next plan
         self._tenants = {t.name: _plain(t) for t in snapshot.tenants}
         self._nodes = {n.name: n for n in snapshot.nodes}
-        self._told: Iterable[Node] | None = None  # not `()`, which no nodes at all are too
+        self._reported: Iterable[Node] | None = None  # not `()`, which no nodes at all are too
         self._bookings = snapshot.bookings
 
     # --- what happened
@@ -126,9 +126,9 @@ class KeptCore:
 
     def nodes_are(self, nodes: Iterable[Node]) -> bool:
         """Tell which nodes there are now, and what others than jobs hold of them; returns whether anything changed."""
-        if nodes is self._told:
+        if nodes is self._reported:
             return False
-        self._told = nodes
+        self._reported = nodes
         known, now = self._nodes, {n.name: n for n in nodes}
         gone = [name for name in known if name not in now]
         changed = [n for name, n in now.items() if known.get(name) is not n and known.get(name) != n]

@@ -51,7 +51,7 @@ class KeptKeys:
     def __init__(self) -> None:
         self._known: dict[str, tuple[Job, str, JobKey]] = {}
 
-    def of(self, policy: SchedulingPolicy, orders: Mapping[str, str]) -> Callable[[Job], JobKey]:
+    def key_function(self, policy: SchedulingPolicy, orders: Mapping[str, str]) -> Callable[[Job], JobKey]:
         """Return the function that gives jobs their keys; keys unused until the next look are forgotten."""
         before, self._known = self._known, {}
 
@@ -77,7 +77,7 @@ def held_now(
 ) -> dict[str, Verdict]:
     """Return who of the waiting jobs and of the pending requests is held back, as `held_back` does."""
     orders = {t.name: t.queue_order for t in holders.tenants}
-    return held_back(holders, waiting, holding, (keys or KeptKeys()).of(policy, orders), before)
+    return held_back(holders, waiting, holding, (keys or KeptKeys()).key_function(policy, orders), before)
 
 
 def held_back(

@@ -15,7 +15,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest, replica_holder
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Wait
-from mlp_hub.service.admission.recheck import Recheck
+from mlp_hub.service.admission.recheck import LedgerCheck
 from mlp_hub.service.lifecycle.job_tokens import JobToken
 from mlp_hub.service.lifecycle.messages import behind, ranks_on
 from mlp_hub.service.lifecycle.next_action import start_of
@@ -159,14 +159,14 @@ class _Storing:
         self.decided = decided
         self.now = decided.now
         self.stored = Stored()
-        self._room: Recheck | None = None
+        self._room: LedgerCheck | None = None
         asked = [d.uid for part in (decided.admits, decided.preempts, decided.resizes) for d in part]
         self.versions = tx.jobs.versions(dict.fromkeys(asked))
 
     @property
-    def room(self) -> Recheck:
+    def room(self) -> LedgerCheck:
         if self._room is None:
-            self._room = Recheck(self.tx, self.decided.nodes, self.now)
+            self._room = LedgerCheck(self.tx, self.decided.nodes, self.now)
         return self._room
 
     def run(self) -> Stored:
@@ -178,9 +178,9 @@ class _Storing:
             self._preempt(preempt)
         for resize in d.resizes:
             self._resize(resize)
-        told = {w.uid for w in d.waits} - set(self.stored.admitted)
+        waiting = {w.uid for w in d.waits} - set(self.stored.admitted)
         still = (
-            self.tx.jobs.queued(told) if told else set()
+            self.tx.jobs.queued(waiting) if waiting else set()
         )  # whoever was suspended meanwhile waits for nothing
         self.changes.add_events(
             self.tx,
@@ -219,7 +219,7 @@ class _Storing:
 
     def _take(self, tenant: str, each: Resources, admit: Admit) -> Shares | None:
         """Take the room of an admission, and note whether there was any."""
-        shares = self.room.take(tenant, each, admit)
+        shares = self.room.reserve_ranks(tenant, each, admit)
         if shares is None:
             self.stored.no_room.append(admit)
         else:
@@ -311,7 +311,7 @@ class _Storing:
             workers = len(job.placement) - job.spec.ps
             added = resize.placement[workers : resize.workers]
             more = Admit(job.uid, added, len(added), resize.amount - row.amount)
-            if self.room.take(job.spec.tenant, job.spec.per_worker, more) is None:
+            if self.room.reserve_ranks(job.spec.tenant, job.spec.per_worker, more) is None:
                 return False
         self.tx.ledger.put(replace(row, amount=resize.amount, shares=shares))
         return True

@@ -20,7 +20,7 @@ class CanRun:
     """Whether jobs can ever run on these nodes with these quotas; made once for many."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._possible = Possible.of(snapshot.nodes, snapshot.tenants)
+        self._possible = Possible.from_nodes(snapshot.nodes, snapshot.tenants)
         self._known: dict[tuple[object, ...], Verdict | None] = {}
 
     def check(self, spec: JobSpec) -> Verdict | None:

@@ -44,7 +44,7 @@ from mlp_hub.service.admission.snapshot import (
     SnapshotMaker,
     read_holders,
 )
-from mlp_hub.service.admission.waits import Waits
+from mlp_hub.service.admission.waits import WaitReasons
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle.job_tokens import JobToken, make_token
 from mlp_hub.service.reasons.decisions import DecisionLog, Explanations
@@ -94,7 +94,7 @@ class Admission:
         self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._backoff)
         self._queues = Queues()
         self._seen = SeenNodes()
-        self._waits = Waits(board, clock)
+        self._waits = WaitReasons(board, clock)
         self._keys = KeptKeys()
         self._backoff.held = self._is_held
         self.decisions = DecisionLog(board.db)
@@ -102,7 +102,7 @@ class Admission:
         self._changed = changed
         self._kept: KeptCore | None = None
         self._planning = False
-        self._anew = False
+        self._reload = False
         self._held_tenants: Mapping[str, Verdict] = {}
         self._dirty: dict[str, None] = {}
         self._holders: Holders | None = None
@@ -146,7 +146,7 @@ class Admission:
         self._holders_changed = True
         self._wake.set()
 
-    def look(self) -> None:
+    def nodes_changed(self) -> None:
         """Tell that nodes have changed."""
         self._wake.set()
 
@@ -155,7 +155,7 @@ class Admission:
         if why is self._waits.held:
             return
         self._waits.held = why
-        self._anew = why is None  # all are looked at again, and what was written down of them is put right
+        self._reload = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
     def cap_of(self, uid: str) -> Verdict | None:
@@ -180,7 +180,7 @@ class Admission:
         Running jobs continue.
         """
         self._held_tenants = dict(why)
-        self._anew = True
+        self._reload = True
         self._wake.set()
 
     def _is_held(self, uid: str) -> bool:
@@ -218,7 +218,7 @@ class Admission:
 
     def waits(self, uids: Sequence[str]) -> dict[str, Wait]:
         """Return why each of these jobs waits, of those that do."""
-        return self._waits.of(self.kept, uids)
+        return self._waits.reasons_of(self.kept, uids)
 
     @property
     def last_said(self) -> Mapping[str, Wait]:
@@ -272,13 +272,13 @@ class Admission:
         """Decide nothing about jobs; those who were not told yet hear why."""
         said, held = self._waits.said, self._waits.held
         news = [u for u in self._board.waiting if u not in said or said[u].verdict is not held]
-        plan = AdmissionPlan(kept.plan_requests(now), waits=list(self._waits.of(kept, news).values()))
+        plan = AdmissionPlan(kept.plan_requests(now), waits=list(self._waits.reasons_of(kept, news).values()))
         return plan, Explanations({})
 
     async def _up_to_date(self, now: float) -> KeptCore:
         """Return the core as of this moment."""
-        if self._anew:
-            self._anew = False
+        if self._reload:
+            self._reload = False
             self._waits.tenants = self._held_tenants  # here alone: within a cycle it stays the same
             self._forget()
         if self._holders_changed or self._holders is None:
@@ -315,10 +315,10 @@ class Admission:
         nodes = tuple(self._nodes())
         if news:
             kept.pending_are(holders.pending, now)
-            kept.tenants_are(self._queues.of(holders), lambda name: self._meter.value(name, now))
+            kept.tenants_are(self._queues.tenant_queues(holders), lambda name: self._meter.value(name, now))
         if news or nodes != self._known_nodes:
             self._known_nodes = nodes
-            kept.nodes_are(self._seen.of(nodes, holders))
+            kept.nodes_are(self._seen.seen_nodes(nodes, holders))
         if news:
             kept.bookings_are(holders.bookings)
         dirty, self._dirty = self._dirty, {}
@@ -330,7 +330,7 @@ class Admission:
                 kept.sync(uid, jobs.get(uid) or holders.pending.get(uid), now)
             dirty = {}
         if self._policy.check_core:
-            anew = self._maker.of(holders, now)
+            anew = self._maker.snapshot_of(holders, now)
             self.differences += kept.differences(anew, jobs)
 
     async def _rebuild(self, now: float) -> KeptCore:
@@ -338,7 +338,7 @@ class Admission:
         self._forget()
         self._dirty.clear()
         self._known_nodes = tuple(self._nodes())
-        snapshot = self._maker.of(self._holders, now)
+        snapshot = self._maker.snapshot_of(self._holders, now)
         pending = self._holders.pending
         make = partial(KeptCore, snapshot, now, dict(self._board.holding), self._backoff, pending)
         size = len(snapshot.waiting) + len(snapshot.running)
@@ -455,7 +455,7 @@ class Admission:
             if not isinstance(piece, Admit | Preempt | Resize):
                 log.error("%s could not be stored, and is left out", piece, exc_info=error)
                 continue
-            wait = self._backoff.put(piece.uid, now)
+            wait = self._backoff.delay_job(piece.uid, now)
             job = self._board.jobs.get(piece.uid)
             name = piece.uid if job is None else f"{job.title} of {job.spec.user}"
             text = "what was decided about job %s could not be stored; it is left alone for %g s"

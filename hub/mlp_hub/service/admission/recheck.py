@@ -13,7 +13,7 @@ from mlp_hub.service.quota.node_shares import Shares, shares_of
 from mlp_hub.store.tx import Tx
 
 
-class Recheck:
+class LedgerCheck:
     """Quotas and nodes as the ledger has them inside the writing transaction; shrinks with each admission.
 
     The core has decided on a snapshot; meanwhile another applier may have been quicker or a quota lowered.
@@ -25,14 +25,14 @@ class Recheck:
         self._used = dict(tx.ledger.node_use(now))
         self._kinds: Mapping[str, str | None] = {n.name: n.gpu_kind for n in nodes}
 
-    def take(self, tenant: str, each: Resources, admit: Admit) -> Shares | None:
+    def reserve_ranks(self, tenant: str, each: Resources, admit: Admit) -> Shares | None:
         """Take what ranks of `each` need, and return what of each node; None, and nothing taken, when it does not fit."""
         if not self._quotas.fits(tenant, admit.amount):
             return None
         shares = shares_of(each, admit.placement, self._kinds)
         if not all(self._has_room(tenant, name, amount) for name, amount in shares):
             return None
-        self._quotas.take(tenant, admit.amount)
+        self._quotas.charge_amount(tenant, admit.amount)
         for name, amount in shares:
             self._used[name] = self._used.get(name, ZERO) + amount
         return shares

@@ -118,7 +118,7 @@ class SeenNodes:
         self._of: tuple[Iterable[NodeInfo], Mapping[str, Resources]] | None = None
         self._seen: Sequence[Node] = ()
 
-    def of(self, nodes: Sequence[NodeInfo], holders: Holders) -> Sequence[Node]:
+    def seen_nodes(self, nodes: Sequence[NodeInfo], holders: Holders) -> Sequence[Node]:
         """Return these nodes; the very same as before where none is another one."""
         if self._of is not None and self._of[0] is nodes and self._of[1] == holders.nodes:
             return self._seen
@@ -156,7 +156,7 @@ class Queues:
     def __init__(self) -> None:
         self._made: dict[str, tuple[Tenant, Resources, tuple[JobRef | str, ...], TenantQueue]] = {}
 
-    def of(self, holders: Holders) -> list[TenantQueue]:
+    def tenant_queues(self, holders: Holders) -> list[TenantQueue]:
         """Return all tenants."""
         before, self._made = self._made, {}
         queues: list[TenantQueue] = []
@@ -191,7 +191,7 @@ class SnapshotMaker:
     async def make(self, now: float) -> tuple[Snapshot, Holders]:
         """Return the present snapshot, and what it was made of."""
         holders = await self._board.db.read(lambda tx: read_holders(tx, now))
-        return self.of(holders, now), holders
+        return self.snapshot_of(holders, now), holders
 
     async def empty(self, now: float) -> Snapshot:
         """Return the nodes and the tenants without jobs: all that says whether a job can ever run."""
@@ -200,7 +200,7 @@ class SnapshotMaker:
         nodes = tuple(node_of(n) for n in self._nodes())
         return Snapshot(nodes, tuple(tenants), (), (), self._policy)
 
-    def of(self, holders: Holders, now: float) -> Snapshot:
+    def snapshot_of(self, holders: Holders, now: float) -> Snapshot:
         """Return a snapshot of the state in memory and of these holders."""
         nodes = tuple(node_of(n, holders) for n in self._nodes())
         tenants = tuple(queue_of(t, holders, self._usage(t, now)) for t in holders.tenants)

@@ -18,7 +18,7 @@ _OWN = frozenset({Reason.GATED, Reason.SUSPENDED})
 """Reasons of waiting that the job's own user chose."""
 
 
-class Waits:
+class WaitReasons:
     """Says why jobs on the board wait, and remembers what was said, so that only what is new is said again."""
 
     def __init__(self, board: Board, clock: Callable[[], float]) -> None:
@@ -39,7 +39,7 @@ class Waits:
         """Reasons that were last stored of jobs that wait, by uid."""
         return self._said
 
-    def of(self, kept: KeptCore | None, uids: Sequence[str]) -> dict[str, Wait]:
+    def reasons_of(self, kept: KeptCore | None, uids: Sequence[str]) -> dict[str, Wait]:
         """Return why each of these jobs waits, of those that do; without a core, as it was last written down."""
         held = self.held
         found = self._of(kept, uids)
@@ -57,8 +57,8 @@ class Waits:
             promised = kept.promised.get(uid)
             if promised is not None:
                 found[uid] = self._until_stopped(promised)
-        told = kept.core.verdicts([u for u in uids if u not in found], self._clock())
-        return found | told
+        verdicts = kept.core.verdicts([u for u in uids if u not in found], self._clock())
+        return found | verdicts
 
     def _until_stopped(self, admit: Admit) -> Wait:
         """Return why a job waits for which others are being stopped."""
@@ -113,17 +113,17 @@ class Waits:
 
     def show(self, kept: KeptCore | None) -> None:
         """Tell watchers whose reason or place has changed; of requests, which nobody watches alone, those who look at the queue."""
-        broker = self._board.broker
-        if kept is not None and (kept.pending or self._asked) and broker.watched(QUEUE_TOPIC):
-            asked = self.of(kept, list(kept.pending))
+        bus = self._board.bus
+        if kept is not None and (kept.pending or self._asked) and bus.watched(QUEUE_TOPIC):
+            asked = self.reasons_of(kept, list(kept.pending))
             if asked != self._asked:
-                broker.publish(QUEUE_TOPIC, {"type": "changed"})
+                bus.publish(QUEUE_TOPIC, {"type": "changed"})
             self._asked = asked
-        watched = [uid for uid in broker.watched_jobs() if uid in self._board.waiting]
+        watched = [uid for uid in bus.watched_jobs() if uid in self._board.waiting]
         if not watched and not self._shown:
             return
-        now = self.of(kept, watched)
+        now = self.reasons_of(kept, watched)
         for uid, wait in now.items():
             if self._shown.get(uid) != wait:
-                broker.publish(job_topic(uid), WaitChanged())
+                bus.publish(job_topic(uid), WaitChanged())
         self._shown = now

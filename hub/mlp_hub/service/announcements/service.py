@@ -44,7 +44,7 @@ class AnnouncementService:
         ]
         return [_to_wire(one) for one in sorted(mine, key=lambda one: (-levels.index(one.level), -one.id))]
 
-    def of(self, tenant: str | None) -> Sequence[api.Announcement]:
+    def list_of_tenant(self, tenant: str | None) -> Sequence[api.Announcement]:
         """List those of a tenant that are not over, also those still to come, the newest first; None: all."""
         now = self._clock()
         mine = [one for one in self._current if one.ends_at > now and tenant in (None, one.tenant)]
@@ -62,7 +62,7 @@ class AnnouncementService:
         def work(tx: Tx) -> Announcement:
             if tenant and tx.tenants.get(tenant) is None:
                 raise no_such_tenant(tenant)
-            tx.announcements.sweep(now)
+            tx.announcements.delete_expired(now)
             there = [one for one in tx.announcements.current(now) if one.tenant == tenant]
             if len(there) >= limits.ANNOUNCEMENTS:
                 raise Refused(

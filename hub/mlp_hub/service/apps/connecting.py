@@ -2,7 +2,7 @@
 
 Over TCP, both sides first prove that they know the replica's key. The other half is
 `mlp.serving.knocking`, which a replica runs. The gateway's own half is in
-`proxy/src/apps/knocking.mjs`.
+`proxy/src/apps/handshake.mjs`.
 """
 
 from __future__ import annotations

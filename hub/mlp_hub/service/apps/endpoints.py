@@ -43,22 +43,22 @@ class Endpoints:
         for uid, endpoint in self._now.items():
             callback(uid, endpoint)
 
-    def put(self, endpoint: Endpoint) -> None:
+    def store_endpoint(self, endpoint: Endpoint) -> None:
         """Store the endpoint of an app."""
         if self._now.get(endpoint.uid) != endpoint:
             self._now[endpoint.uid] = endpoint
-            self._tell(endpoint.uid, endpoint)
+            self._notify(endpoint.uid, endpoint)
 
     def drop(self, uid: str) -> None:
         """Say that an app is gone."""
         if self._now.pop(uid, None) is not None:
-            self._tell(uid, None)
+            self._notify(uid, None)
 
     def clear(self) -> None:
         """Forget all: another service leads."""
         for uid in list(self._now):
             self.drop(uid)
 
-    def _tell(self, uid: str, endpoint: Endpoint | None) -> None:
+    def _notify(self, uid: str, endpoint: Endpoint | None) -> None:
         for callback in self._listeners:
             callback(uid, endpoint)

@@ -70,7 +70,7 @@ def decide(app: App, jobs: Sequence[Job], ready: Collection[str], now: float) ->
     waits = max(app.not_before - now, 0.0)
     start = _free_slots(jobs, missing) if missing > 0 and not waits else ()
     kept = [job for job in live if job not in stop]
-    app = _told(app, kept, [job for job in kept if job.uid in ready])
+    app = _with_phase(app, kept, [job for job in kept if job.uid in ready])
     return AppPlan(app, tuple(stop), forget, start, waits or None if missing > 0 else None)
 
 
@@ -90,7 +90,7 @@ def _failed(app: App, job: Job) -> App:
     failures = 1 if steady else app.failures + 1
     wait = min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 20), MOST_WAIT_S)
     ended = job.finished_at or job.submitted_at
-    why = job.failure_told
+    why = job.failure_message
     if job.phase is Phase.FINISHED:
         why = msg("it ended by itself; a deployed program must run until it is asked to stop")
     return replace(
@@ -127,8 +127,8 @@ def _free_slots(jobs: Sequence[Job], count: int) -> tuple[int, ...]:
     return tuple(slot for slot, _ in zip(free, range(count), strict=False))
 
 
-def _told(app: App, live: Sequence[Job], ready: Sequence[Job]) -> App:
-    phase, message = _standing(app, live, ready)
+def _with_phase(app: App, live: Sequence[Job], ready: Sequence[Job]) -> App:
+    phase, message = _phase_of(app, live, ready)
     check_app_move(app, phase)
     return replace(app, phase=phase, message=message)
 
@@ -158,7 +158,7 @@ def _replacing(app: App, live: Sequence[Job]) -> Message:
     return msg("the version before the change answers until the new one does")
 
 
-def _standing(app: App, live: Sequence[Job], ready: Sequence[Job]) -> tuple[AppPhase, Message]:
+def _phase_of(app: App, live: Sequence[Job], ready: Sequence[Job]) -> tuple[AppPhase, Message]:
     newest = [job for job in ready if _generation(job) == app.generation]
     if ready and len(newest) >= app.wanted:
         return AppPhase.RUNNING, NOTHING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mlp_hub.domain.apps.app_usage import AppUse, StoredUse, together, told
+from mlp_hub.domain.apps.app_usage import AppUse, StoredUse, merged_report, together
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store.database import Database
@@ -21,13 +21,13 @@ class KeptUsage:
         self._db = db
         self._busy = busy
 
-    async def told(self, counted: Sequence[Told], under_way: Sequence[tuple[str, float]]) -> None:
+    async def store_report(self, counted: Sequence[Told], under_way: Sequence[tuple[str, float]]) -> None:
         """Store counts; a repeated report counts once, and counts of deleted apps and tenants are dropped."""
 
         def work(tx: Tx) -> set[str]:
             for kind, name, run, use in counted:
                 if _is_there(tx, kind, name):
-                    tx.app_uses.put(kind, name, told(tx.app_uses.get(kind, name), run, use))
+                    tx.app_uses.put(kind, name, merged_report(tx.app_uses.get(kind, name), run, use))
             found = (tx.apps.get(SYSTEM, uid) for uid, _ in under_way)
             return {app.uid for app in found if app is not None and app.spec.scales}
 
@@ -36,7 +36,7 @@ class KeptUsage:
             if uid in scaling:
                 self._busy(uid, number)
 
-    async def of(self, kind: str, name: str) -> StoredUse | None:
+    async def usage_of(self, kind: str, name: str) -> StoredUse | None:
         """Return what is kept of an app by its uid, or of a tenant."""
         return await self._db.read(lambda tx: tx.app_uses.get(kind, name))
 

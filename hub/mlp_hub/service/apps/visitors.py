@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from mlp_api import apps as api
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_hub.domain.apps.app import App
 from mlp_hub.domain.apps.app_gate import may_open
 from mlp_hub.domain.errors import not_found
@@ -74,7 +74,7 @@ def _places(tx: Tx, visitor: str) -> frozenset[str]:
     return frozenset(member.tenant for member in tx.members.of_user(visitor))
 
 
-def told_to_visitors(app: api.Application) -> Text:
+def text_for_visitors(app: api.Application) -> Text:
     """Return why an app does not answer, without what its program said when it ended: that may be anything, credentials too."""
     if app.failures and app.phase != "waiting" and app.message.message:
         return Text(
@@ -84,7 +84,7 @@ def told_to_visitors(app: api.Application) -> Text:
 
 
 def _shared(app: api.Application) -> api.SharedApp:
-    told = told_to_visitors(app)
+    shown = text_for_visitors(app)
     return api.SharedApp(
         name=app.name,
         user=app.user,
@@ -99,7 +99,7 @@ def _shared(app: api.Application) -> api.SharedApp:
         model_name=app.model_name,
         wanted=app.wanted,
         ready=app.ready,
-        message=told,
-        detail=Detail(told.message),
+        message=shown,
+        detail=Detail(shown.message),
         created_at=app.created_at,
     )

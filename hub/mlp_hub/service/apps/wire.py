@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from mlp_api import apps as api
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_hub.domain.apps.app import App, AppAccess, AppPhase, AppSpec
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.jobs.job import Job
@@ -129,17 +129,17 @@ def to_wire(
 
 
 def _replica(job: Job, wait: Wait | None, expected: float | None, ready: bool) -> api.AppReplica:
-    told = job_to(job, wait, expected)
+    shown = job_to(job, wait, expected)
     return api.AppReplica(
         replica=slot_of(job),
-        phase=told.phase,
+        phase=shown.phase,
         ready=ready,
         generation=0 if job.spec.replica is None else job.spec.replica.generation,
         node=job.placement[0] if job.placement else None,
-        reason=told.reason,
-        message=told.message,
-        detail=told.detail,
-        position=told.position,
-        expected_start=told.expected_start,
-        started_at=told.started_at,
+        reason=shown.reason,
+        message=shown.message,
+        detail=shown.detail,
+        position=shown.position,
+        expected_start=shown.expected_start,
+        started_at=shown.started_at,
     )

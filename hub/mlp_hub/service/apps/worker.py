@@ -23,7 +23,7 @@ from mlp_hub.service.apps.replicas import probe_of, replica_spec
 from mlp_hub.service.apps.scaling import AppLoad, Scaling, replicas_for
 from mlp_hub.service.jobs import validation
 from mlp_hub.service.jobs.submissions import Submissions
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.board import Board, Changes
@@ -70,7 +70,7 @@ class AppWorker:
             executor,
             clock,
         )
-        self._acts = Acts(executor, lease)
+        self._effects = FencedEffects(executor, lease)
         self.endpoints = Endpoints()
         self.probing = probing or Probing(self.look_at)
         self.last_asked: dict[str, float] = {}
@@ -210,7 +210,7 @@ class AppWorker:
         for job in running:
             if job.attempt in late:
                 failure = Failure(Cause.START_FAILED, message=str(said), said=to_data(said))
-                await self._acts.stop(job.attempt, 0.0, failure)
+                await self._effects.stop(job.attempt, 0.0, failure)
 
     def _publish(
         self,
@@ -230,7 +230,7 @@ class AppWorker:
             if job.attempt in answering and job.uid not in stopped
         )
         where = () if app.phase is AppPhase.DELETING else addresses
-        self.endpoints.put(
+        self.endpoints.store_endpoint(
             Endpoint(app.uid, app.user, app.name, app.tenant, app.phase.value, app.spec.version, where)
         )
 

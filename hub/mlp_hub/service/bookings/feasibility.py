@@ -54,7 +54,7 @@ class Supply:
     """Amounts that tenants reserve; a lowered guarantee comes back when it is wanted, so all of it counts."""
 
     @classmethod
-    def of(cls, tenants: Sequence[Tenant], nodes: Sequence[NodeInfo]) -> Supply:
+    def from_tenants(cls, tenants: Sequence[Tenant], nodes: Sequence[NodeInfo]) -> Supply:
         """Make it of tenants and nodes."""
         up = vector_of(total_of(n for n in nodes if n.schedulable))
         reserved = {t.name: owner_of(t.configured).reserved for t in tenants}
@@ -226,7 +226,7 @@ def changed(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> list[tuple[BookedW
     windows = tx.bookings.current(now)
     if not windows:
         return []
-    seen = checked(windows, Supply.of(tx.tenants.all(), nodes), now)
+    seen = checked(windows, Supply.from_tenants(tx.tenants.all(), nodes), now)
     pairs = [(w, seen[w.tenant, w.name]) for w in windows]
     return [(before, after) for before, after in pairs if before.short != after.short]
 

@@ -19,7 +19,7 @@ from mlp_hub.service.bookings.feasibility import Occupancy, Supply, changed, rev
 from mlp_hub.service.bookings.wire import booking_to
 from mlp_hub.service.state.board import APPLIER
 from mlp_hub.service.support import limits, units
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store import Database, Tx
 from mlp_language.message import Arg, Message, TenantRef, msg, some
 
@@ -164,10 +164,10 @@ class BookingService:
         """Do so in the transaction of a change of tenants; return sentences on the windows that it concerns."""
         return review_in(tx, self._nodes(), self._clock())
 
-    async def sweep(self) -> int:
+    async def review_windows(self) -> int:
         """Forget the windows that are over, and look at the others again; return how many are forgotten."""
         now = self._clock()
-        gone = await self._db.write(lambda tx: tx.bookings.sweep(now))
+        gone = await self._db.write(lambda tx: tx.bookings.delete_expired(now))
         await self.review()
         return gone
 
@@ -176,7 +176,7 @@ class BookingService:
             self._seen = None
             self._changed()
 
-        return await told(self._db.write(fn), tell)
+        return await notifying(self._db.write(fn), tell)
 
 
 def _existing(tx: Tx, name: str) -> Tenant:
@@ -256,7 +256,7 @@ def _check_room(tx: Tx, window: BookedWindow, nodes: Sequence[NodeInfo], now: fl
 
     Others count with all that they booked, held or not: a window that does not fit now is not to be crowded out.
     """
-    supply, others = Supply.of(tx.tenants.all(), nodes), tx.bookings.current(now)
+    supply, others = Supply.from_tenants(tx.tenants.all(), nodes), tx.bookings.current(now)
     occupancy = Occupancy(supply, (window, *others))
     for other in others:
         if other.overlaps(window.start, window.end):

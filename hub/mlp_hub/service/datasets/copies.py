@@ -18,10 +18,10 @@ from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.loops import ask_loop
 from mlp_hub.service.datasets.fetch_turns import FetchTurn, FetchTurns
 from mlp_hub.service.datasets.sources import DataSources
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.storage.ledger import StorageLedger
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg
@@ -49,12 +49,12 @@ class SourceCopies:
         self,
         db: Database,
         storage: StorageLedger,
-        acts: Acts,
+        acts: FencedEffects,
         sources: DataSources,
         first_uid: int | None,
         changed: Callable[[], None],
     ) -> None:
-        self._db, self._storage, self._acts, self._sources = db, storage, acts, sources
+        self._db, self._storage, self._effects, self._sources = db, storage, acts, sources
         self._first_uid, self._changed = first_uid, changed
         self._stopped: set[str] = set()
         self._failed: dict[str, int] = {}  # how often in a row, of this process alone
@@ -74,7 +74,7 @@ class SourceCopies:
                 return
             try:
                 source, owner = await self._db.read(lambda tx: self.opened(tx, now))
-                await self._acts.fetch(source, place_of(now.item), owner, CopySteps(self, uid, turn))
+                await self._effects.fetch(source, place_of(now.item), owner, CopySteps(self, uid, turn))
             except (CopyStopped, CopyMakesWay):
                 return
             except OutOfReach as away:  # nobody's fault: it waits for that however long it takes
@@ -127,7 +127,7 @@ class SourceCopies:
             progress = 100 if phase is P.READY else now.progress
             tx.datasets.put(replace(now, phase=phase, progress=progress, message=message))
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     async def hold(self, uid: str, size: int) -> None:
         """Keep room for `size` more bytes than are there. Raises `Refused`."""
@@ -135,7 +135,7 @@ class SourceCopies:
         def work(tx: Tx) -> None:
             self._storage.hold(tx, uid, size)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     async def note(self, uid: str, percent: int) -> None:
         """Store how far it is."""
@@ -163,12 +163,12 @@ class CopySteps:
     def admit(self, size: int) -> None:
         ask_loop(self._loop, lambda: self._copies.hold(self._uid, size), ANSWER_S)
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         if percent != self._percent:
             self._percent = percent
             ask_loop(self._loop, lambda: self._copies.note(self._uid, percent), ANSWER_S)
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         if self._copies.is_stopped(self._uid):
             raise CopyStopped
         self.make_way()

@@ -7,7 +7,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from mlp_api import datasets as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase, SourceMode, check_dataset_move
 from mlp_hub.domain.stored.storage import StoredItem, StoredKind
@@ -18,7 +18,7 @@ from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.storage.data import check_unused, state_of
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.service import default_tenant, tenants_of
@@ -93,7 +93,7 @@ class DatasetService:
             tx.audit.add(now, actor or user, "dataset.create", asked.name, tenant=tenant, detail=detail)
             return made
 
-        made = await told(self._db.write(work), self._changed)
+        made = await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
         if source is None:
             await self._worker.place(uid)
@@ -295,7 +295,7 @@ class DatasetService:
 
     # -------------------------------------------- what is said by who holds the files
 
-    async def take(self, uid: str, size: int, once: str | None = None) -> None:
+    async def grant_bytes(self, uid: str, size: int, once: str | None = None) -> None:
         """Grant `size` more bytes to write; a repeated request with the same key counts once.
 
         Raises NotFound, `WrongState`, or the refusal that the quota has no room.
@@ -318,13 +318,13 @@ class DatasetService:
             if found.is_read_through:
                 raise _through(found, write=True)
             _check_member(tx, found)
-            self._storage.take(tx, uid, size)
+            self._storage.grant_bytes(tx, uid, size)
             _remember(tx, once, now)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
 
-    async def give(
+    async def settle_bytes(
         self,
         uid: str,
         granted: int,
@@ -349,9 +349,9 @@ class DatasetService:
             if took is not None and not _known(tx, took):
                 _remember(tx, took, now)
                 return tx.stored.get(uid)
-            return self._storage.give(tx, uid, granted, max(grown, 0))
+            return self._storage.settle_bytes(tx, uid, granted, max(grown, 0))
 
-        left = await told(self._db.write(work), self._changed)
+        left = await notifying(self._db.write(work), self._changed)
         self._worker.heard(uid, now)
         if grown > 0:
             self._worker.came(uid, now)
@@ -370,9 +370,9 @@ class DatasetService:
         """Give uploads the time that they had before the clock was set by `by` seconds."""
         self._worker.put_off(by)
 
-    async def sweep(self) -> None:
+    async def end_silent_uploads(self) -> None:
         """End uploads that nobody was heard of for too long, and measure some of the rest."""
-        await self._worker.sweep(self._clock(), self._silent_s)
+        await self._worker.end_silent_uploads(self._clock(), self._silent_s)
 
 
 def _known(tx: Tx, once: str | None) -> bool:

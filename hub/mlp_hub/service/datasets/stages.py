@@ -20,7 +20,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.service.datasets.copies import TRIES, CopyMakesWay, CopySteps, CopyStopped, SourceCopies
 from mlp_hub.service.datasets.fetch_turns import FetchTurn
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.stored import place_of
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.storage.data import OnItsWay
@@ -61,8 +61,8 @@ class _Stage:
 class DataStages:
     """Stages that fetch and remove files; a dataset is charged at the next look, which the caller requests."""
 
-    def __init__(self, db: Database, acts: Acts, copies: SourceCopies, queue: WorkQueue) -> None:
-        self._db, self._acts, self._copies, self._queue = db, acts, copies, queue
+    def __init__(self, db: Database, acts: FencedEffects, copies: SourceCopies, queue: WorkQueue) -> None:
+        self._db, self._effects, self._copies, self._queue = db, acts, copies, queue
         self._of: dict[str, _Stage] = {}
 
     async def ready(self, job: Job) -> None:
@@ -111,7 +111,9 @@ class DataStages:
         if await self._is_needed(found):
             return False
         self._of.pop(uid, None)
-        await self._acts.evict(place_of(found.item), await self._db.read(lambda tx: self._owner(tx, found)))
+        await self._effects.evict(
+            place_of(found.item), await self._db.read(lambda tx: self._owner(tx, found))
+        )
         return True
 
     async def _fetch(self, found: Dataset, stage: _Stage, need: _Need) -> None:
@@ -121,7 +123,7 @@ class DataStages:
             try:
                 source, owner = await self._db.read(lambda tx: self._copies.opened(tx, found))
                 with self._watched(found, stage):
-                    await self._acts.fetch(
+                    await self._effects.fetch(
                         replace(source, wanted=tuple(sorted(need.paths))),
                         place_of(found.item),
                         owner,
@@ -177,10 +179,10 @@ class _Steps(CopySteps):
         super().__init__(copies, uid, turn)
         self._stage = stage
 
-    def told(self, percent: int) -> None:
+    def report_progress(self, percent: int) -> None:
         self._stage.percent = percent
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         if self._stage.stopped:
             raise CopyStopped
         self.make_way()

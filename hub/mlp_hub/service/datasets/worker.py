@@ -20,9 +20,9 @@ from mlp_hub.executors.workspace import OpenSource, SourceAsk, Unfinished
 from mlp_hub.service.datasets.copies import SourceCopies
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.stages import DataStages
-from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Span, msg
 
@@ -64,18 +64,18 @@ class DatasetWorker(StoredWorker):
 
     def __init__(
         self,
-        means: StoredMeans,
+        context: WorkerContext,
         *,
         clock: Callable[[], float],
         sources: DataSources,
         first_uid: int | None,
     ) -> None:
-        super().__init__(means)
+        super().__init__(context)
         self._clock = clock
         self._times: dict[str, DatasetTimes] = {}
         self._new: dict[str, asyncio.Future[None]] = {}  # whose directory is to be made
-        self._copies = SourceCopies(self._db, self._storage, self._acts, sources, first_uid, self._changed)
-        self.stages = DataStages(self._db, self._acts, self._copies, self._queue)
+        self._copies = SourceCopies(self._db, self._storage, self._effects, sources, first_uid, self._changed)
+        self.stages = DataStages(self._db, self._effects, self._copies, self._queue)
 
     async def start(self) -> None:
         """Look at all that are not at rest."""
@@ -155,10 +155,10 @@ class DatasetWorker(StoredWorker):
             return [item.uid for item in found]
 
         now = self._clock()
-        for uid in await told(self._db.write(work), self._changed):
+        for uid in await notifying(self._db.write(work), self._changed):
             self.measure(uid, now)
 
-    async def sweep(self, now: float, silent_s: float) -> None:
+    async def end_silent_uploads(self, now: float, silent_s: float) -> None:
         """End uploads that nobody was heard of for `silent_s` (0: none), and have some of all others measured again."""
         found = await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, (P.CREATING, *AT_REST)))
         known = {each.item.uid: self._of(each.item.uid, now) for each in found}
@@ -203,7 +203,7 @@ class DatasetWorker(StoredWorker):
             if now is not None and now.phase is P.CREATING:
                 tx.stored.put(replace(now.item, reserved=0))
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     def _of(self, uid: str, now: float) -> DatasetTimes:
         return self._times.setdefault(uid, DatasetTimes(now, now))
@@ -237,7 +237,7 @@ class DatasetWorker(StoredWorker):
         try:
             owner = await self._db.read(lambda tx: self._copies.owner_of(tx, found))
             with contextlib.suppress(OSError, OutOfReach):  # who uploads to it meets that too, and is told
-                await self._acts.place(place_of(found.item), owner)
+                await self._effects.place(place_of(found.item), owner)
         finally:
             if not done.done():
                 done.set_result(None)
@@ -272,4 +272,4 @@ class DatasetWorker(StoredWorker):
             self._storage.settle(tx, found.item.uid, used, reserved)
             return False
 
-        return await told(self._db.write(work), self._changed)
+        return await notifying(self._db.write(work), self._changed)

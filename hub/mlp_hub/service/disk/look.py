@@ -54,7 +54,7 @@ class Looker:
         self._of: dict[Whose, str] = {}  # by key of processes: whose they are, or were
         self.processes = Processes()
 
-    async def look(
+    async def measure_all(
         self, jobs: Sequence[Job], users: Iterable[str], servers: Iterable[str], points: Mapping[str, int]
     ) -> Look:
         """Look once at these jobs, at the homes of these users and at the notebook servers of some; takes a moment.

@@ -99,7 +99,7 @@ class Disk:
         self._thread = ThreadPoolExecutor(1, "disk")
         self._look = None
         self._hold(None)
-        await self.look()
+        await self.check_disk()
         self._task = asyncio.ensure_future(self._loop())
 
     async def stop(self) -> None:
@@ -166,7 +166,7 @@ class Disk:
         if meter.knows(key) and (unseen := meter.known[key].size.unseen):
             raise rules.home_cannot_be_measured(user, unseen)
 
-    async def look(self) -> None:
+    async def check_disk(self) -> None:
         """Look once, and do what follows from it."""
         measures = self._executor.workspace.measures
         jobs = [job for job in self._jobs() if job.phase in ALIVE] if measures else []
@@ -175,12 +175,14 @@ class Disk:
         self._asked = {user: then for user, then in self._asked.items() if at - then < KEPT_S}
         users = {*servers, *self._asked, *(job.spec.user for job in jobs)}
         before = self._look
-        self._look = now = await self._looker.look(jobs, users, servers, await self._stored_points(jobs))
+        self._look = now = await self._looker.measure_all(
+            jobs, users, servers, await self._stored_points(jobs)
+        )
         self._looked.set()
         self._looked = asyncio.Event()
         self._measured(now.measured)
         if now.holds != ((False, False) if before is None else before.holds):
-            self._tell(now)
+            self._report(now)
         if now.space is not None:
             known = {job.attempt for job in jobs} | set(servers)
             self._stopped = {
@@ -204,13 +206,13 @@ class Disk:
                     await self._wanted.wait()
             self._wanted.clear()
             try:
-                await self.look()
+                await self.check_disk()
             except asyncio.CancelledError:
                 raise
             except Exception:  # it is looked again soon
                 log.exception("looking at the disk failed")
 
-    def _tell(self, now: Look) -> None:
+    def _report(self, now: Look) -> None:
         if now.shortage is None or now.space is None:
             log.warning("the disk has room again: all goes on")
             self._left = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from mlp_api import environments as api
 from mlp_api import users as users_api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.runtime.environment import (
     Environment,
@@ -28,7 +28,7 @@ from mlp_hub.service.storage.environments import check_unused, no_images, not_he
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.networks import Networks
-from mlp_hub.service.tenants.service import places
+from mlp_hub.service.tenants.service import memberships_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -121,7 +121,7 @@ class EnvironmentService:
         if self._executor.environments is None:
             raise not_here()
         requirements = checked_requirements(asked.requirements)
-        if await self._networks.of(tenant) == "none":
+        if await self._networks.network_of(tenant) == "none":
             raise Refused(
                 Reason.WRONG_STATE,
                 msg(
@@ -260,7 +260,7 @@ def _existing(tx: Tx, tenant: str, name: str) -> Environment:
 
 
 def _leads(tx: Tx, tenant: str, user: str) -> bool:
-    return any(m.tenant == tenant and m.role == "admin" for m in places(tx, user))
+    return any(m.tenant == tenant and m.role == "admin" for m in memberships_of(tx, user))
 
 
 def _taken(there: Environment, name: str) -> Refused:

@@ -28,10 +28,10 @@ from mlp_hub.executors.environments import BuildFailed, EnvironmentMaker
 from mlp_hub.executors.workspace import Space, StoredPlace, Unfinished
 from mlp_hub.loops import ask_loop
 from mlp_hub.service.disk.rules import shortage
-from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.storage.environments import not_here
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg, verbatim
 
@@ -57,11 +57,11 @@ class EnvironmentWorker(StoredWorker):
     kind = KIND
 
     def __init__(
-        self, means: StoredMeans, *, clock: Callable[[], float], first_uid: int | None, floor: int
+        self, context: WorkerContext, *, clock: Callable[[], float], first_uid: int | None, floor: int
     ) -> None:
-        super().__init__(means)
-        self._maker: EnvironmentMaker | None = means.executor.environments
-        self._lease = means.lease
+        super().__init__(context)
+        self._maker: EnvironmentMaker | None = context.executor.environments
+        self._lease = context.lease
         self._clock, self._first_uid, self._floor = clock, first_uid, floor
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # of `_turn`
         self._unwanted: set[str] = set()
@@ -145,7 +145,7 @@ class EnvironmentWorker(StoredWorker):
         await self._db.write(resolved)
 
     async def _install(self, found: Environment, maker: EnvironmentMaker) -> None:
-        begun = await told(self._db.write(lambda tx: self._begin(tx, found)), self._changed)
+        begun = await notifying(self._db.write(lambda tx: self._begin(tx, found)), self._changed)
         if begun is None:
             return
         item, there = begun
@@ -167,7 +167,7 @@ class EnvironmentWorker(StoredWorker):
             log = self.logs.get(now.uid, now.log)
             tx.environments.put(replace(now, phase=P.READY, log=log, message=NOTHING))
 
-        await told(self._db.write(ready), self._changed)
+        await notifying(self._db.write(ready), self._changed)
         self._rested(found)
 
     def _begin(self, tx: Tx, found: Environment) -> tuple[StoredItem, bool] | None:
@@ -228,7 +228,7 @@ class EnvironmentWorker(StoredWorker):
             settle(tx)
             return None
 
-        item = await told(self._db.write(unless_last), self._changed)
+        item = await notifying(self._db.write(unless_last), self._changed)
         if item is not None:
             if maker is not None:
                 await maker.forget(place_of(item), epoch=epoch)
@@ -256,7 +256,7 @@ class EnvironmentWorker(StoredWorker):
             if item is not None and size > item.charged:
                 self._storage.hold(tx, uid, size - item.used)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     def check_room(self, space: Space) -> None:
         """Refuse to continue if the disk has too little left: a writer stopped below the floor could not help it."""
@@ -280,17 +280,17 @@ class _MakingSteps:
         self._held = lease.going_on(lease.epoch)
 
     def admit(self, size: int) -> None:
-        self.goes_on()
+        self.check_cancelled()
         if self._files:
             ask_loop(self._loop, lambda: self._worker.hold(self._files, size), ANSWER_S)
 
     def leaves(self, space: Space) -> None:
         self._worker.check_room(space)
 
-    def told(self, lines: str) -> None:
+    def report_output(self, lines: str) -> None:
         self._loop.call_soon_threadsafe(self._worker.logs.__setitem__, self._uid, lines)
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         self._held()
         if self._worker.is_unwanted(self._uid):
             raise BuildUnwanted

@@ -168,7 +168,7 @@ class Forecasts:
             return Why((capped,), None, 0, None, capped.headline), {}
         probe = waiting_job(spec, uid, now)
         # with the kept core nobody has to be looked at again who waits already
-        core = Core.of(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()
+        core = Core.from_snapshot(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()
         if len(core.state.waiting) + len(core.state.running) > FEW:
             why, start = await run_in(WorkKind.EXPLAINING, offered, core, probe, now)
         else:

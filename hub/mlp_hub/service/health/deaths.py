@@ -50,14 +50,14 @@ class Deaths:
         """Look for ever."""
         while True:
             try:
-                await self.look()
+                await self.record_deaths()
             except Unavailable as error:
                 log.warning("what ended cannot be written down yet: %s", error)
             except Exception:  # the next look is not this one's fault
                 log.exception("looking for components that ended failed")
             await asyncio.sleep(LOOK_S)
 
-    async def look(self) -> None:
+    async def record_deaths(self) -> None:
         """Write down what is new."""
         found = await asyncio.to_thread(self._read)
         if found and (self._known is None or found[-1].at > self._known):

@@ -97,8 +97,8 @@ def at_full_width(ended: EndedJob, events: Iterable[JobEvent]) -> float | None:
     began: float | None = None
     for event in events:
         if event.kind == "starting":
-            told = event.message.args.get("n")
-            ranks, began = (told, event.time) if isinstance(told, int) else (None, None)
+            count = event.message.args.get("n")
+            ranks, began = (count, event.time) if isinstance(count, int) else (None, None)
         elif event.kind == "running":
             began = event.time
         elif ranks is not None and began is not None:

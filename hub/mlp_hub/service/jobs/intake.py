@@ -64,7 +64,7 @@ class Intake:
         """
         return await self._board.db.read(lambda tx: _answered(tx, user, once))
 
-    async def take(
+    async def store_run(
         self, job: Job, once: Once | None = None, *, replaces: bool = False, kept: KeptRun = NOTHING_KEPT
     ) -> Job:
         """Store a job as the next run of its name; return it, or the one that the same request made before.
@@ -73,7 +73,7 @@ class Intake:
         its name has not ended, or if too many jobs are open.
         """
         try:
-            return await self._lots.put(_New(job, once, replaces, kept))
+            return await self._lots.submit_item(_New(job, once, replaces, kept))
         except Refused:
             raise
         except Exception as error:
@@ -82,7 +82,7 @@ class Intake:
             raise
 
     async def looked_at(self, job: Job) -> Job:
-        """Return a job as the run that `take` would store now, without storing it; raises `Refused` as that does."""
+        """Return a job as the run that `store_run` would store now, without storing it; raises `Refused` as that does."""
         if (refused := self._scales().refusal(job.spec)) is not None:
             raise refused
         found = await self._board.db.read(lambda tx: _looked_at(tx, job))

@@ -199,6 +199,9 @@ async def check_same(  # noqa: PLR0917 - each is compared
 def _changes(then: Sequence[str], now: Sequence[str]) -> list[str]:
     """Say in a few words which lines are others now."""
     gone, new = sorted(set(then) - set(now)), sorted(set(now) - set(then))
-    told = [*(f"-{line[:80]}" for line in gone[:MOST_TOLD]), *(f"+{line[:80]}" for line in new[:MOST_TOLD])]
-    more = len(gone) + len(new) - len(told)
-    return told if more <= 0 else [*told, f"... {more}"]
+    changes = [
+        *(f"-{line[:80]}" for line in gone[:MOST_TOLD]),
+        *(f"+{line[:80]}" for line in new[:MOST_TOLD]),
+    ]
+    more = len(gone) + len(new) - len(changes)
+    return changes if more <= 0 else [*changes, f"... {more}"]

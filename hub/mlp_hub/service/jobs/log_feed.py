@@ -151,7 +151,7 @@ class LogFeed:
             cursors[frame["rank"]] = frame["offset"]
         for news in self._followers:
             if not news.holds(LOG_GREW):
-                news.put(LOG_GREW)
+                news.queue_message(LOG_GREW)
         return True
 
     def _keep(self, since: int, frame: Shared) -> None:
@@ -181,7 +181,7 @@ class LogFeeds:
         self._feeds: dict[JobRun, LogFeed] = {}
 
     @contextlib.contextmanager
-    def of(self, job: Job) -> Iterator[LogFeed]:
+    def feed_of(self, job: Job) -> Iterator[LogFeed]:
         """Share the feed of a run with all who use it at the same time."""
         run = run_of(job)
         feed = self._feeds.setdefault(run, LogFeed(self._executor, job, self._threads))

@@ -13,7 +13,6 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.executors.workspace import DirectoryPage, OpenFile
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict, Why
-from mlp_hub.service.charges.full import FullStorages
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import steering, wire
 from mlp_hub.service.jobs.history import LOOKS_BACK, kept_words, last_stop, suspended_at
@@ -24,6 +23,7 @@ from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state import former_members
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
+from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import attempt_of, found_job, run_of
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
@@ -180,8 +180,8 @@ class JobService:
 
     async def attempts_of(self, job: Job) -> Attempts:
         """Do what `attempts` does."""
-        told = await self._board.db.read(lambda tx: dict(tx.events.of_kinds([job.uid], STEPS)))
-        return [wire.attempt_to(each) for each in attempts_of(told.get(job.uid, ()), job.restarts)]
+        steps = await self._board.db.read(lambda tx: dict(tx.events.of_kinds([job.uid], STEPS)))
+        return [wire.attempt_to(each) for each in attempts_of(steps.get(job.uid, ()), job.restarts)]
 
     async def log_chunk(
         self,

@@ -73,7 +73,7 @@ def steered(
         made = replace(made, place=place)
         after["place"] = asked.place
         said.append(_placed(who, first=place is not None))
-    return Steering(replace(job, steered=made, spec=made.of(spec)), tuple(said), before, after)
+    return Steering(replace(job, steered=made, spec=made.effective_spec(spec)), tuple(said), before, after)
 
 
 def front(jobs: Iterable[Job], tenant: str) -> int:

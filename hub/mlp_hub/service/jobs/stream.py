@@ -70,8 +70,8 @@ class Watcher:
         """Yield the frames of a job; metric points only above number `since`. Refuses a job that is not there."""
         job = await self._find(context, user, name)
         with (
-            self._board.broker.subscribe(job_topic(job.uid)) as news,
-            self._feeds.of(job) as feed,
+            self._board.bus.subscribe(job_topic(job.uid)) as news,
+            self._feeds.feed_of(job) as feed,
         ):
             # read again: what happened before the subscription is in the store, what comes after is in the queue
             place = _Place(await self._board.refresh(job.uid) or job, feed, since)
@@ -104,8 +104,8 @@ class Watcher:
         job = await self._find(context, user, name)
         check_rank(job, rank)
         with (
-            self._board.broker.subscribe(job_topic(job.uid)) as news,
-            self._feeds.of(job) as feed,
+            self._board.bus.subscribe(job_topic(job.uid)) as news,
+            self._feeds.feed_of(job) as feed,
         ):
             place = _Place(await self._board.refresh(job.uid) or job, feed, 0)
             try:

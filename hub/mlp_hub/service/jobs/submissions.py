@@ -15,11 +15,10 @@ from mlp_hub.domain.jobs.sweep import SubmittedFrom
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.brought import BroughtJob
+from mlp_hub.executors.external import ObservedExternalJob
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
-from mlp_hub.service.charges.full import FullStorages
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation, wire
@@ -27,10 +26,11 @@ from mlp_hub.service.jobs.intake import Intake, Once
 from mlp_hub.service.jobs.kept import check_same, kept_of, with_params
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.storage import data, environments
+from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import found_job
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.networks import Networks
-from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.service.tenants.service import default_tenant, memberships_of
 from mlp_hub.store.tx import Tx
 from mlp_language.catalogue import DEFAULT
 from mlp_language.message import msg
@@ -117,7 +117,9 @@ class Submissions:
         if exactly is not None:
             await self._check_same(exactly, spec, asked.provenance)
         kept = await kept_of(self._executor.workspace, spec, asked.provenance)
-        return self.to_wire(await self._intake.take(self._new(spec), once, replaces=asked.replace, kept=kept))
+        return self.to_wire(
+            await self._intake.store_run(self._new(spec), once, replaces=asked.replace, kept=kept)
+        )
 
     async def _check_same(self, job: Job, spec: JobSpec, said: jobs_api.Provenance | None) -> None:
         def work(tx: Tx) -> tuple[Origin, str | None]:
@@ -175,21 +177,21 @@ class Submissions:
 
     # ----------------------------------------------------------- of others
 
-    async def submit_brought(self, found: BroughtJob) -> Job:
+    async def submit_brought(self, found: ObservedExternalJob) -> Job:
         """Take in a job that its user made past the hub, once for each; raises `Refused` where it may not run."""
         spec = await self._brought_spec(found)
         await self._check_room(spec)
         once = Once(f"brought/{found.what.uid}", found.what.uid)
         try:
-            return await self._intake.take(self._new(spec), once)
+            return await self._intake.store_run(self._new(spec), once)
         except Refused as refused:
             if refused.reason is not Reason.CONFLICT:
                 raise
         # another of its name has not ended: of objects of different kinds, and of the hub's own, all may have one name
         other = f"{spec.name[:MOST_SHARED]}-{found.what.uid[:8]}"
-        return await self._intake.take(self._new(replace(spec, name=other)), once)
+        return await self._intake.store_run(self._new(replace(spec, name=other)), once)
 
-    async def _brought_spec(self, found: BroughtJob) -> JobSpec:
+    async def _brought_spec(self, found: ObservedExternalJob) -> JobSpec:
         known = await self._board.db.read(lambda tx: tx.users.get(found.user))
         if known is None:
             raise Refused(
@@ -207,7 +209,7 @@ class Submissions:
         await self._check_home(spec.user)
         spec, _ = await self._with_environment(spec)
         await self._feasibility.check(spec)
-        return await self._intake.take(self._new(spec))
+        return await self._intake.store_run(self._new(spec))
 
     async def checked_trial(self, user: str, asked: jobs_api.JobCreate, language: str = DEFAULT) -> JobSpec:
         """Return what a trial of a sweep runs, but for its parameters; raises `Refused` where it could never run."""
@@ -217,7 +219,7 @@ class Submissions:
         """Take in a trial of a sweep as a job like all others; raises `Refused` where it may not run now."""
         await self._check_room(spec)
         kept = await kept_of(self._executor.workspace, spec, said)
-        return await self._intake.take(self._new(spec), kept=kept)
+        return await self._intake.store_run(self._new(spec), kept=kept)
 
     async def offer_of(self, spec: JobSpec) -> tuple[Why, dict[str, int]]:
         """Say of a job that was checked what `offer` does: why it would wait and until when, and its ranks by node."""
@@ -248,7 +250,9 @@ class Submissions:
 
     async def _offer_to(self, spec: JobSpec) -> jobs_api.Offer:
         why, placement = await self.offer_of(spec)
-        return wire.offer_to(spec, placement, why, self._grace_s, await self._networks.of(spec.tenant))
+        return wire.offer_to(
+            spec, placement, why, self._grace_s, await self._networks.network_of(spec.tenant)
+        )
 
     def to_wire(self, job: Job) -> jobs_api.Job:
         """Return a job as its user sees it, with its place in the queue and its expected start where these are known already."""
@@ -342,4 +346,4 @@ class Submissions:
 
 
 def _places(tx: Tx, user: str) -> Places:
-    return frozenset(member.tenant for member in places(tx, user)), default_tenant(tx, user)
+    return frozenset(member.tenant for member in memberships_of(tx, user)), default_tenant(tx, user)

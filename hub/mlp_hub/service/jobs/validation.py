@@ -13,10 +13,9 @@ from typing import NoReturn
 import msgspec
 
 from mlp_api.jobs import MOST_RANKS, JobCreate
-from mlp_hub.beneath import PathKind
 from mlp_hub.domain.dimensions import BY_NAME
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.jobs.job import PHASES, PRIORITIES, Brought, Job, JobSpec
+from mlp_hub.domain.jobs.job import PHASES, PRIORITIES, ExternalJob, Job, JobSpec
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import milli
 from mlp_hub.domain.runtime.runtime import (
@@ -30,8 +29,9 @@ from mlp_hub.domain.runtime.runtime import (
 )
 from mlp_hub.domain.stored.data import targets
 from mlp_hub.domain.tenants.tenant import no_such_tenant
-from mlp_hub.executors.brought import BroughtJob
+from mlp_hub.executors.external import ObservedExternalJob
 from mlp_hub.executors.workspace import Workspace
+from mlp_hub.safe_path import PathKind
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.service.jobs.wire import spec_of, workers_of
 from mlp_hub.service.support.units import counted_from
@@ -116,7 +116,7 @@ async def checked_spec(  # noqa: PLR0917 - each is needed
     return spec
 
 
-def brought_spec(found: BroughtJob, tenants: Collection[str]) -> JobSpec:
+def brought_spec(found: ObservedExternalJob, tenants: Collection[str]) -> JobSpec:
     """Return a job that was made past the hub; raise `Refused` for an invalid one."""
     if found.fault is not None:
         _refuse(found.fault)
@@ -146,7 +146,7 @@ def brought_spec(found: BroughtJob, tenants: Collection[str]) -> JobSpec:
     )
 
 
-def _job_name(what: Brought) -> str:
+def _job_name(what: ExternalJob) -> str:
     """Return the name of a job: the object's own, and of a longer one what no other of its user's is called."""
     most = 50
     return what.name if len(what.name) <= most else f"{what.name[: most - 9]}-{what.uid[:8]}"

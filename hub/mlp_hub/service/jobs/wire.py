@@ -10,7 +10,7 @@ import msgspec
 from mlp_api import jobs as jobs_api
 from mlp_api import types as api_types
 from mlp_api.jobs import Sureness
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.facts import LABELS, Fact
 from mlp_hub.domain.jobs.job import Failure, Job, JobSpec, Phase, RankStatus
@@ -181,7 +181,7 @@ def failure_to(failure: Failure, tenant: str) -> jobs_api.Failure:
         rank=failure.rank,
         exit_code=failure.exit_code,
         signal=failure.signal,
-        message=Text(failure.told),
+        message=Text(failure.localized_message),
         tail=failure.tail,
         hint=None if failure.hint is None else failure.hint.value,
         remedy=Text(NOTHING if failure.hint is None else remedy(failure.hint, tenant, failure.hint_limit)),

@@ -30,15 +30,15 @@ class _HeldSteps:
         self.held()
         self.steps.admit(size)
 
-    def told(self, percent: int) -> None:
-        self.steps.told(percent)
+    def report_progress(self, percent: int) -> None:
+        self.steps.report_progress(percent)
 
-    def goes_on(self) -> None:
+    def check_cancelled(self) -> None:
         self.held()
-        self.steps.goes_on()
+        self.steps.check_cancelled()
 
 
-class Acts:
+class FencedEffects:
     """Acts on attempts and on jobs' directories.
 
     All raise `LeaseLost` where another service decides, and `Superseded` where one has begun to act.
@@ -93,11 +93,13 @@ class Acts:
         epoch = self._lease.epoch
         held = self._lease.going_on(epoch)
 
-        def goes_on() -> None:
+        def check_cancelled() -> None:
             held()
             wanted()
 
-        return await self._executor.workspace.keep(of, path, to, most=most, epoch=epoch, goes_on=goes_on)
+        return await self._executor.workspace.keep(
+            of, path, to, most=most, epoch=epoch, check_cancelled=check_cancelled
+        )
 
     async def fetch(
         self, source: OpenSource, to: StoredPlace, owner: int | None, steps: FetchSteps

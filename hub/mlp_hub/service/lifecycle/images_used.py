@@ -35,14 +35,14 @@ class ImagesUsed:
         clock: Callable[[], float],
     ) -> None:
         self._queue, self._db, self._executor, self._lease, self._clock = queue, db, executor, lease, clock
-        queue.serve(KIND, self._tell)
+        queue.serve(KIND, self._report)
 
     def begin(self) -> None:
         """Tell it from now on, where ranks run in containers."""
         if self._executor.images:
             self._queue.add(ALL)
 
-    async def _tell(self, _: str) -> bool:
+    async def _report(self, _: str) -> bool:
         since = self._clock() - SINCE_S
         used = await self._db.read(lambda tx: tx.jobs.images(since, MOST_JOBS) + tx.ledger.images(since))
         try:

@@ -40,7 +40,7 @@ def ended(failure: Failure) -> Message:
             number = failure.signal
             return msg("{who} was killed by signal {n} ({name})", who=who, n=number, name=_name(number))
         case _ if failure.message:
-            return failure.told
+            return failure.localized_message
         case Cause.OUT_OF_MEMORY:
             return msg("{who} ran out of memory", who=who)
         case _:

@@ -145,7 +145,7 @@ def decide(  # noqa: PLR0917 - all that is known of a job
     return _TABLE[job.phase](_Turn(job, seen, now, grace_s, stop_sent_at, watched_s))
 
 
-def told_within(job: Job) -> Message | None:
+def grace_note(job: Job) -> Message | None:
     """Return what a job tells in its phase while nothing is wrong; None where only the move to it knew."""
     match job.phase:
         case P.STARTING:
@@ -248,7 +248,7 @@ def _stages(job: Job, seen: Observation) -> list[Step]:
     return [
         Step(stage.value, STAGES[stage], at=at)
         for stage in SEEN_BY_EXECUTORS
-        if (at := seen.stages.of(stage)) is not None and job.stages.of(stage) is None
+        if (at := seen.stages.time_of(stage)) is not None and job.stages.time_of(stage) is None
     ]
 
 

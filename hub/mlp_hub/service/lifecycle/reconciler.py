@@ -20,7 +20,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation, Superseded
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle import next_action as d
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.job_tokens import JobToken, make_token
 from mlp_hub.service.lifecycle.launch import launch_spec
 from mlp_hub.service.lifecycle.noted import note_program
@@ -80,7 +80,7 @@ class Reconciler:
     ) -> None:
         self._queue = queue
         self._board = board
-        self._acts = Acts(executor, lease)
+        self._effects = FencedEffects(executor, lease)
         self._executor = executor
         self._metrics = metrics
         self._clock = clock
@@ -123,7 +123,7 @@ class Reconciler:
 
     async def end(self, attempt: str, failure: Failure) -> None:
         """Kill an attempt that runs, for a reason that will be its failure's."""
-        await self._acts.stop(attempt, 0.0, failure)
+        await self._effects.stop(attempt, 0.0, failure)
 
     def look_at(self, uid: str, delay: float = 0.0) -> None:
         """Look at a job soon, or after a delay in seconds; an earlier look that is planned stays."""
@@ -160,7 +160,7 @@ class Reconciler:
             self.look_at(uid, 0.001)
             return False
         except Exception as error:
-            if isinstance(error, Superseded) and not await self._acts.still_decides():
+            if isinstance(error, Superseded) and not await self._effects.still_decides():
                 return False
             await self._show(uid, error)
             raise
@@ -182,7 +182,7 @@ class Reconciler:
                     ended = None if seen.leaves else d.finish_of(action)
                     if ended is not None:
                         await self._store(ended, memory)
-                        await self._acts.forget(job.attempt)
+                        await self._effects.forget(job.attempt)
                         return False
                     before, job = job, await self._store(action, memory)
                     again = not _runs_now(job, before)
@@ -193,20 +193,20 @@ class Reconciler:
                     again = True
                 case d.Stop():
                     if memory.stop_sent is None:
-                        await self._acts.stop(job.attempt, action.grace_s)
+                        await self._effects.stop(job.attempt, action.grace_s)
                         memory.stop_sent = self._steady()
                         again = True
                 case d.Relimit():
                     if memory.limited != action and self._executor.limits:
-                        await self._acts.limit(job.attempt, action.time_limit)
+                        await self._effects.limit(job.attempt, action.time_limit)
                         memory.limited = action
                 case d.Collect():
-                    await self._acts.collect(attempt_of(job))
+                    await self._effects.collect(attempt_of(job))
                 case d.Forget():
-                    await self._acts.forget(job.attempt)
+                    await self._effects.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
                 case d.SweepPoints():
-                    await self._metrics.sweep(job, self._executor.workspace)
+                    await self._metrics.store_spooled(job, self._executor.workspace)
                 case d.Erase():
                     await self._erase(job)
                 case d.CheckAgain():
@@ -245,7 +245,7 @@ class Reconciler:
         token = make_token() if new.phase is Phase.STARTING else None
         if new is not move.new or token is not None or move.token is not None:
             move = replace(move, new=new, token=None if token is None else token.sha256)
-        stored = await self._moves.put(move)
+        stored = await self._moves.submit_item(move)
         if token is not None:
             memory.token = token.secret
         if stored.phase in FINAL:
@@ -308,10 +308,10 @@ class Reconciler:
                 return
             await self._note_data(job)
         await note_program(self._board, self._executor.workspace, job, self._clock())
-        network = await self._networks.of(job.spec.tenant)
+        network = await self._networks.network_of(job.spec.tenant)
         spec = launch_spec(job, uid, memory.token, self._policy, network)
         try:
-            await self._acts.start(spec)
+            await self._effects.start(spec)
         except (LeaseLost, Superseded):
             raise
         except Exception as error:
@@ -355,7 +355,7 @@ class Reconciler:
         if not self._clearing.begin(job.uid, job.spec.user):
             return
         try:
-            await self._acts.erase(run_of(job))
+            await self._effects.erase(run_of(job))
         finally:
             for uid in self._clearing.end(job.uid):
                 self.look_at(uid)
@@ -388,9 +388,9 @@ class Reconciler:
         job = self._board.jobs.get(uid)
         if job is None or job.message.template != AGAIN:
             return
-        told = d.told_within(job)
-        if told is not None:
-            await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=told)))
+        note = d.grace_note(job)
+        if note is not None:
+            await self._board.commit(lambda tx, c: c.update(tx, replace(job, message=note)))
 
     def _remembered(self, job: Job) -> _Memory:
         memory = self._memory.get(job.uid)
@@ -423,7 +423,7 @@ class Reconciler:
         mine = {job.attempt for job in self._board.jobs.values() if job.phase in HOLDING}
         for attempt in await self._executor.known():
             if attempt not in mine:
-                await self._acts.forget(attempt)
+                await self._effects.forget(attempt)
 
 
 def _runs_now(job: Job, before: Job | None) -> bool:

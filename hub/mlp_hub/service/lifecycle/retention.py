@@ -22,7 +22,7 @@ from mlp_hub.service.config import MIB, KeepPolicy
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.support.backoff import wait_after
-from mlp_hub.store.records import Kept
+from mlp_hub.store.records import EndedSize
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, Quantity, Span, msg
 
@@ -60,7 +60,7 @@ LONGEST_S = 3600.0
 class _Due:
     """A job that is to go, and why."""
 
-    kept: Kept
+    kept: EndedSize
     why: Message
 
 
@@ -87,7 +87,7 @@ class _Lot:
         """Jobs that are chosen."""
         return list(self._chosen.values())
 
-    def take(self, kept: Kept, why: Message) -> bool:
+    def choose_job(self, kept: EndedSize, why: Message) -> bool:
         """Choose a job, unless there are too many; return whether it is chosen."""
         if kept.job not in self._chosen:
             if not self.room or self._of_user[kept.user] >= MOST_OF_USER:
@@ -199,18 +199,18 @@ class Retention:
             why = msg("ended more than {age} ago", age=Span(self._policy.job_s))
             before = self._clock() - self._policy.job_s
             for kept in tx.ended.before(before, lot.room, lot.full):
-                lot.take(kept, why)
+                lot.choose_job(kept, why)
         done = set()
         for user in sorted(self._users):
             if not lot.room:
                 break
             surplus, why = self._surplus(tx, user)
-            taken = [lot.take(kept, why) for kept in surplus]
+            taken = [lot.choose_job(kept, why) for kept in surplus]
             if all(taken) and len(surplus) < MOST_OF_USER:
                 done.add(user)
         return lot.due, done
 
-    def _surplus(self, tx: Tx, user: str) -> tuple[list[Kept], Message]:
+    def _surplus(self, tx: Tx, user: str) -> tuple[list[EndedSize], Message]:
         """Return the oldest jobs of a user that are too many, a few of them, and why.
 
         The one that ended last is not among them, however large: its user has hardly seen it.
@@ -218,7 +218,7 @@ class Retention:
         most, most_bytes = self._policy.jobs, self._policy.job_bytes
         count, size = tx.ended.total(user)
         why = NOTHING
-        found: list[Kept] = []
+        found: list[EndedSize] = []
         for kept in tx.ended.oldest(user, max(0, min(MOST_OF_USER, count - 1))):
             if most is not None and count > most:
                 why = why or msg("one user has more than {n} ended jobs", n=most)
@@ -239,7 +239,7 @@ class Retention:
 
         def work(tx: Tx, changes: Changes) -> list[Job]:
             marked: list[Job] = []
-            told: dict[tuple[str, str], tuple[Message, list[str]]] = {}
+            removed: dict[tuple[str, str], tuple[Message, list[str]]] = {}
             for one in due:
                 job = tx.jobs.get(SYSTEM, one.kept.job)
                 if job is None or job.phase not in FINAL:
@@ -247,8 +247,8 @@ class Retention:
                     continue
                 aimed = replace(job, target=Target.DELETE)
                 marked.append(store_aimed(tx, changes, job, aimed, now=now, message=one.why))
-                told.setdefault((job.spec.user, str(one.why)), (one.why, []))[1].append(job.title)
-            for (user, _), (why, names) in told.items():
+                removed.setdefault((job.spec.user, str(one.why)), (one.why, []))[1].append(job.title)
+            for (user, _), (why, names) in removed.items():
                 tx.audit.add(now, THE_HUB, "jobs.expire", user, detail={"why": why}, jobs=names)
             return marked
 

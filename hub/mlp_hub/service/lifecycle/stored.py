@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import StoredPlace
-from mlp_hub.service.lifecycle.effects import Acts
+from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.leadership import Leadership
 from mlp_hub.service.storage.ledger import StorageLedger
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 
 
 @dataclass(frozen=True, slots=True)
-class StoredMeans:
+class WorkerContext:
     """Tools of workers of all kinds; `changed` is called after an action that can have made or taken room."""
 
     queue: WorkQueue
@@ -34,11 +34,11 @@ class StoredWorker:
 
     kind: str
 
-    def __init__(self, means: StoredMeans) -> None:
-        self._queue, self._db, self._workspace = means.queue, means.db, means.executor.workspace
-        self._acts = Acts(means.executor, means.lease)
-        self._storage = means.storage
-        self._changed = means.changed
+    def __init__(self, context: WorkerContext) -> None:
+        self._queue, self._db, self._workspace = context.queue, context.db, context.executor.workspace
+        self._effects = FencedEffects(context.executor, context.lease)
+        self._storage = context.storage
+        self._changed = context.changed
         self._queue.serve(self.kind, self._work)
 
     async def _work(self, uid: str) -> bool:
@@ -46,13 +46,13 @@ class StoredWorker:
 
     async def _erase(self, item: StoredItem, forget: Callable[[Tx, str], None]) -> None:
         """Remove its files, then forget it and give back what it held."""
-        await self._acts.erase_stored(place_of(item))
+        await self._effects.erase_stored(place_of(item))
 
         def work(tx: Tx) -> None:
             forget(tx, item.uid)
             self._storage.drop(tx, item.uid)
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
 
 def place_of(item: StoredItem) -> StoredPlace:

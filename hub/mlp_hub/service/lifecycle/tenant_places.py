@@ -44,14 +44,14 @@ class TenantPlaces:
         clock: Callable[[], float],
     ) -> None:
         self._queue, self._db, self._executor, self._lease, self._clock = queue, db, executor, lease, clock
-        queue.serve(KIND, self._tell)
+        queue.serve(KIND, self._report)
 
     def look_soon(self) -> None:
         """Tell them soon: a tenant, or who is in one, has changed."""
         if self._executor.keeps_tenants:
             self._queue.add_after(ALL, SOON_S)
 
-    async def _tell(self, _: str) -> bool:
+    async def _report(self, _: str) -> bool:
         now = self._clock()
         places = await self._db.read(lambda tx: places_of(tx, now))
         try:

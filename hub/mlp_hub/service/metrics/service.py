@@ -126,7 +126,7 @@ class MetricsService:
         for listener in self.deleted:
             listener(job.uid)
 
-    async def sweep(self, job: Job, workspace: Workspace) -> int:
+    async def store_spooled(self, job: Job, workspace: Workspace) -> int:
         """Store what the job's processes spooled and never delivered; return how many points that were."""
         stored, cut_at = 0, None
         lost: Mapping[str, int | None] = {}
@@ -231,7 +231,7 @@ def _storable(batch: MetricBatch) -> Sequence[Sample]:
 
 
 def _losses(cut_at: int | None, lost: Mapping[str, int | None], attempt: int) -> list[Message]:
-    """Say what is missing of an attempt's points; a source is named `rank.attempt.random`."""
+    """Say what is missing of an attempt's points; a source is named by rank, attempt and a random text, with dots between."""
     counts = [n for source, n in lost.items() if int(source.split(".")[1]) == attempt]
     texts: list[Message] = []
     if cut_at is not None:

@@ -79,14 +79,14 @@ class PointStore:
         for listener in self.listeners:
             listener(uid)
         topic = job_topic(uid)
-        if not self._board.broker.watched(topic):
+        if not self._board.bus.watched(topic):
             pass
         elif done.left_out or sum(len(p.v) for p in done.accepted) > MOST_SHOWN:
-            self._board.broker.publish(topic, PointsStored([], None))
+            self._board.bus.publish(topic, PointsStored([], None))
         else:
             points = done.points()
             frame = Shared(type="metrics", points=[frame_of(p) for p in points])
-            self._board.broker.publish(topic, PointsStored(points, frame))
+            self._board.bus.publish(topic, PointsStored(points, frame))
         for point in reversed(done.accepted):
             progress = point.v.get("progress")
             if progress is not None and math.isfinite(progress):

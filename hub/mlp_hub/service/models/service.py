@@ -20,7 +20,7 @@ from mlp_hub.service.models import source
 from mlp_hub.service.models.wire import mlmodel, to_wire
 from mlp_hub.service.models.worker import ModelWorker, source_place
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.service import default_tenant, tenants_of
 from mlp_hub.store.database import Database
@@ -101,7 +101,7 @@ class ModelService:
             )
             return made
 
-        made = await told(self._db.write(work), self._changed)
+        made = await notifying(self._db.write(work), self._changed)
         self._worker.look_at(uid)
         return to_wire(made)
 

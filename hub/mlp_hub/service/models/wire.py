@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from mlp_api import models as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.stored.model import ModelPhase, ModelStage, ModelVersion
 from mlp_hub.service.models.source import lineage_from, text_of

@@ -22,10 +22,10 @@ from mlp_hub.domain.stored.model import (
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
-from mlp_hub.service.lifecycle.stored import StoredMeans, StoredWorker, place_of
+from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
 from mlp_hub.service.models.source import text_of
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
@@ -43,8 +43,8 @@ class ModelWorker(StoredWorker):
 
     kind = KIND
 
-    def __init__(self, means: StoredMeans) -> None:
-        super().__init__(means)
+    def __init__(self, context: WorkerContext) -> None:
+        super().__init__(context)
         self._unwanted: set[str] = set()  # those that are copied and shall not be any further
 
     async def start(self) -> None:
@@ -79,7 +79,7 @@ class ModelWorker(StoredWorker):
                 raise Unwanted
 
         try:
-            extent, kind = await self._acts.keep(
+            extent, kind = await self._effects.keep(
                 source_place(found.item.user, found.source, found.item.tenant),
                 found.source.path,
                 place_of(found.item),
@@ -103,7 +103,7 @@ class ModelWorker(StoredWorker):
 
     async def _fail(self, found: ModelVersion, message: Message) -> None:
         """Remove what was copied, then say why; a death in between has it copied once more."""
-        await self._acts.erase_stored(place_of(found.item))
+        await self._effects.erase_stored(place_of(found.item))
         await self._move(found, replace(found, phase=P.ERROR, message=message), 0)
 
     async def _move(self, found: ModelVersion, new: ModelVersion, size: int) -> None:
@@ -117,7 +117,7 @@ class ModelWorker(StoredWorker):
             self._storage.settle(tx, uid, size)
             tx.models.put(replace(new, stage=now.stage))
 
-        await told(self._db.write(work), self._changed)
+        await notifying(self._db.write(work), self._changed)
 
     async def _delete(self, found: ModelVersion) -> None:
         await self._erase(found.item, lambda tx, uid: tx.models.remove(uid))

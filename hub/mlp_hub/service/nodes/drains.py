@@ -79,7 +79,7 @@ class Drains:
             return node
         return replace(node, conditions=(*node.conditions, Condition(ConditionKind.DRAINED, drain.reason)))
 
-    def of(self, node: str) -> NodeDrain | None:
+    def drain_of(self, node: str) -> NodeDrain | None:
         """Return how a node is drained; None: it is not."""
         return self._drains.get(node)
 
@@ -97,7 +97,7 @@ class Drains:
             task.cancel()
         await asyncio.gather(*self._evicting, return_exceptions=True)
 
-    async def sweep(self) -> None:
+    async def review_drains(self) -> None:
         """Look again at work on nodes that must become empty."""
         await self._evict_jobs()
         await self._end_servers()
@@ -187,7 +187,7 @@ class Drains:
         if before is not None and before.placement == job.placement and before.resize_to == job.resize_to:
             return
         nodes = self._to_empty()
-        if nodes and not nodes.isdisjoint((*job.placement, *job.resize_to)) and _goes_on(job):
+        if nodes and not nodes.isdisjoint((*job.placement, *job.resize_to)) and _keeps_running(job):
             task = asyncio.ensure_future(self._evict_quietly())
             self._evicting.add(task)
             task.add_done_callback(self._evicting.discard)
@@ -201,7 +201,7 @@ class Drains:
     async def _evict_jobs(self) -> None:
         """Ask all jobs to give way that have ranks where none shall be."""
         nodes = self._to_empty()
-        uids = [job.uid for job in self._jobs_on(nodes) if _goes_on(job)] if nodes else []
+        uids = [job.uid for job in self._jobs_on(nodes) if _keeps_running(job)] if nodes else []
         if not uids:
             return
         why = {d.node: d.reason for d in self._drains.values() if d.evict}
@@ -209,7 +209,7 @@ class Drains:
         def work(tx: Tx, changes: Changes) -> None:
             for uid in uids:
                 job = tx.jobs.get(SYSTEM, uid)
-                if job is None or not _goes_on(job):
+                if job is None or not _keeps_running(job):
                     continue
                 changes.update(tx, replace(job, target=Target.PREEMPT))
                 changes.add_event(tx, uid, self._clock(), Step("preempted", _why(job, why)))
@@ -244,7 +244,7 @@ class Drains:
         )
 
 
-def _goes_on(job: Job) -> bool:
+def _keeps_running(job: Job) -> bool:
     """Whether nobody asked it to end yet."""
     return job.phase in HOLDING and job.phase is not Phase.FINISHING and job.target in _STOPS
 
@@ -285,7 +285,7 @@ def _job_to(job: Job, node: str) -> api.NodeUser:
         ranks=job.placement.count(node),
         of=len(job.placement),
         checkpoint_every=job.spec.checkpoint_every,
-        ending=not _goes_on(job),
+        ending=not _keeps_running(job),
     )
 
 

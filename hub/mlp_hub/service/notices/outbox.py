@@ -94,7 +94,7 @@ class Outbox:
         tx.notices.add(found)
         return {one.user for one in found}
 
-    def told(self, users: set[str]) -> None:
+    def notify(self, users: set[str]) -> None:
         """Request a look at the users with new notices, now that these are durable."""
         if users:
             self._stored(users)

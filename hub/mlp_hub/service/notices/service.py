@@ -7,7 +7,7 @@ from dataclasses import replace
 from zoneinfo import ZoneInfoNotFoundError
 
 from mlp_api import notices as api
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_api.terms import NoticeEvent
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.notice import (
@@ -61,12 +61,12 @@ class NoticeService:
     async def start(self) -> None:
         """Load the notices to send, after any crash."""
         users = await self._db.read(self._load)
-        self._board.tells = self._outbox
+        self._board.notices = self._outbox
         self._look(users)
 
     async def stop(self) -> None:
         """Send no more."""
-        self._board.tells = None
+        self._board.notices = None
         await self._sender.stop()
 
     async def get(self, user: str) -> api.Notifications:
@@ -86,7 +86,7 @@ class NoticeService:
             services=list(self._policy.services),
         )
 
-    async def put(self, user: str, asked: api.NotificationsSet, actor: str) -> api.Notifications:
+    async def store_choices(self, user: str, asked: api.NotificationsSet, actor: str) -> api.Notifications:
         """Store all that somebody chooses. Raises `Refused`."""
         choice = NoticeChoice(user, _kinds(asked.browser), _quiet(asked.quiet), await _zone(asked.timezone))
         names = [one.name for one in asked.channels]
@@ -114,8 +114,8 @@ class NoticeService:
                 kept.append(new)
             tx.notices.remove_channels(user, known.keys() - set(names))
             tx.notices.choose(choice)
-            told = ", ".join(f"{one.name} ({one.shown})" for one in kept)
-            tx.audit.add(now, actor, "notifications.set", user, detail={"channels": told})
+            listed = ", ".join(f"{one.name} ({one.shown})" for one in kept)
+            tx.audit.add(now, actor, "notifications.set", user, detail={"channels": listed})
             return tuple(kept)
 
         kept = await self._db.write(work)
@@ -153,7 +153,7 @@ class NoticeService:
 
         choice, found = await self._db.read(work)
         quiet = quiet_for(choice.quiet, await zone_of(choice.zone), self._clock()) > 0
-        return [_told(one, quiet=quiet) for one in found]
+        return [_to_wire(one, quiet=quiet) for one in found]
 
     async def remove(self, user: str) -> bool:
         """Forget all data of a user who leaves: neither they nor a later user of the same name gets notices."""
@@ -161,7 +161,7 @@ class NoticeService:
         self._outbox.change(user, frozenset())
         return True
 
-    async def sweep(self) -> None:
+    async def notice_late_starts(self) -> None:
         """Tell of starts that are late, and forget what is old."""
         now = self._clock()
         users = self._outbox.late
@@ -192,7 +192,7 @@ class NoticeService:
                 )
                 found.append(notice_of(job, NoticeKind.LATE, now, text))
             tx.notices.add(found)
-            tx.notices.sweep(now - self._policy.keep_s)
+            tx.notices.delete_before(now - self._policy.keep_s)
             return {one.user for one in found}
 
         self._look(await self._db.write(work))
@@ -268,7 +268,7 @@ def _shown(one: Channel) -> api.NoticeChannel:
     )
 
 
-def _told(one: Notice, *, quiet: bool) -> api.Notice:
+def _to_wire(one: Notice, *, quiet: bool) -> api.Notice:
     return api.Notice(
         id=one.id,
         event=one.kind.value,

@@ -16,7 +16,7 @@ import msgspec
 from mlp_api import overview as api
 from mlp_api import types
 from mlp_api.jobs import QueueEntry
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.apps.app import App, AppPhase
 from mlp_hub.domain.dimensions import COUNTED, FLAT
 from mlp_hub.domain.jobs.job import Job, Phase

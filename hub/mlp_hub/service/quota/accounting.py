@@ -55,7 +55,7 @@ def tree_of(
         if name in tree:
             tree.charge(name, vector_of(amount))
     if kept is not None:
-        kept.tell(tree)
+        kept.apply_to(tree)
     return tree
 
 
@@ -130,7 +130,7 @@ class Quotas:
         """Return whether the tenant may take `amount` now; False for an unknown tenant."""
         return self.knows(name) and not self._trees[name].excess(name, vector_of(amount))
 
-    def take(self, name: str, amount: Resources) -> None:
+    def charge_amount(self, name: str, amount: Resources) -> None:
         """Count what the tenant takes; whether it fits is not asked here."""
         self.tree(name).charge(name, vector_of(amount))
 
@@ -181,7 +181,7 @@ class Quotas:
         known = self._families.of.get(name)
         if known is not None:
             return known
-        found = self._tx.tenants.standing(name)
+        found = self._tx.tenants.with_parenthood(name)
         if found is None:
             return None
         tenant, is_parent = found

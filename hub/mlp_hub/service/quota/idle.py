@@ -58,7 +58,7 @@ class IdleQuota:
     async def start(self) -> None:
         """Find out who is idle; restore what a former policy lowered."""
         self._stale = True
-        await self.sweep()
+        await self.review_idle()
 
     async def stop(self) -> None:
         """Wait for reviews in progress."""
@@ -87,7 +87,7 @@ class IdleQuota:
             self._asked.add(tenant)
             await self.review(only_if_asked=True)
 
-    async def sweep(self) -> None:
+    async def review_idle(self) -> None:
         """Review if anything has changed since the last time, or if a guarantee is due."""
         if self._stale or (self._next is not None and self._next <= self._clock()):
             await self.review()

@@ -35,7 +35,7 @@ from mlp_hub.domain.workload.workload import KINDS
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota import accounting, caps
 from mlp_hub.service.support import limits
-from mlp_hub.service.support.told import told
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.support.units import amount_of_try
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
@@ -119,7 +119,7 @@ class Ledger:
         """Take a try back; without one, nothing. Raises `WrongState` when it was confirmed."""
         await self._write(lambda tx: self.cancel_in(tx, key.applier, key.id))
 
-    async def sweep(self) -> int:
+    async def expire_requests(self) -> int:
         """Write down which tries expired, forget rows that ended long ago; return how many expired."""
         now = self._clock()
 
@@ -127,7 +127,7 @@ class Ledger:
             tx.ledger.purge(now - KEEP_S)
             return self.expire(tx, now)
 
-        return await told(self._db.write(work), self.changed, news=bool)
+        return await notifying(self._db.write(work), self.changed, news=bool)
 
     # ------------------------------------------------ inside a transaction
 
@@ -341,7 +341,7 @@ class Ledger:
         return moved
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
-        return await told(self._db.write(fn), self.changed)
+        return await notifying(self._db.write(fn), self.changed)
 
 
 def _is_workload(asked: api.ResourceRequestTry) -> bool:

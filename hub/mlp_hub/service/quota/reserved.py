@@ -29,7 +29,7 @@ class KeptFree:
     capacity: Vector  # of the nodes that are up
     booked: Mapping[str, Vector]  # by tenant
 
-    def tell(self, tree: QuotaTree) -> None:
+    def apply_to(self, tree: QuotaTree) -> None:
         """Let a tree, charged or not, keep it free."""
         tree.set_capacity(self.capacity)
         tree.set_booked(self.booked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlp_api import types as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.resources import Resources, units
 from mlp_hub.domain.workload.ledger import OF_JOBS, ResourceRequest, replica_in
 from mlp_hub.service.quota.refusals import holder_of

@@ -1,1 +1,1 @@
-"""Why, and for whose eyes."""
+"""Why, and for which viewer."""

@@ -20,7 +20,7 @@ from mlp_hub.service.state.former_members import has_left
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import StoredDecision
 from mlp_hub.store.tx import Tx
-from mlp_language.message import ALL, Eyes
+from mlp_language.message import ALL, Viewer
 
 MOST_EXPLAINED = 50
 """Tuning: decisions of one cycle that are told in full, at most: time of a cycle, for how much is told."""
@@ -75,10 +75,10 @@ class DecisionLog:
         self._budget -= cost
         return Explanations({d.uid: Full(d, grounds[d.uid], waited.get(d.uid), policy, now) for d in acts})
 
-    async def of(
-        self, context: TenantContext, user: str, name: str, eyes: Eyes = ALL, *, asker: str | None = None
+    async def decisions_of(
+        self, context: TenantContext, user: str, name: str, viewer: Viewer = ALL, *, asker: str | None = None
     ) -> list[api.Decision]:
-        """Return the decisions about a job for a reader with these `eyes`, the oldest first.
+        """Return the decisions about a job for a reader who is this `viewer`, the oldest first.
 
         An `asker` who is its user and has left the tenant gets none, unless they see all.
         """
@@ -87,11 +87,11 @@ class DecisionLog:
             job = tx.jobs.find(context, user, name)
             if job is None:
                 return None
-            if asker == user and eyes.own is not None and has_left(tx, job.spec):
+            if asker == user and viewer.own is not None and has_left(tx, job.spec):
                 return []
-            return tx.decisions.of(job.uid, MOST_SHOWN)
+            return tx.decisions.last_of_job(job.uid, MOST_SHOWN)
 
         found = await self._db.read(work)
         if found is None:
             raise not_found("job", name)
-        return [to_wire(record, eyes) for record in found]
+        return [to_wire(record, viewer) for record in found]

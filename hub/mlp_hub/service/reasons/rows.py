@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from mlp_api import whatif as api
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_hub.domain.errors import Reason
 from mlp_hub.service.support.units import when
 from mlp_hub.store.records import StoredDecision
-from mlp_language.message import Eyes, JobRef, from_data
+from mlp_language.message import JobRef, Viewer, from_data
 
 _EMPTY: dict[str, Any] = {
     "waited_for": None,
@@ -41,13 +41,13 @@ def passed_part(job: JobRef, reason: Reason) -> dict[str, Any]:
     return {"who": dataclasses.asdict(job), "reason": reason.value}
 
 
-def victim_part(job: JobRef, **told: Any) -> dict[str, Any]:
+def victim_part(job: JobRef, **facts: Any) -> dict[str, Any]:
     """Return what is stored of a job that could have been stopped."""
-    return {"who": dataclasses.asdict(job), **told}
+    return {"who": dataclasses.asdict(job), **facts}
 
 
-def to_wire(record: StoredDecision, eyes: Eyes) -> api.Decision:
-    """Return the parts of a decision that a reader with these `eyes` can see."""
+def to_wire(record: StoredDecision, viewer: Viewer) -> api.Decision:
+    """Return the parts of a decision that a reader who is this `viewer` can see."""
     d = {**_EMPTY, **msgspec.json.decode(record.text)}
     summary = from_data(d["summary"])
     return api.Decision(
@@ -58,7 +58,7 @@ def to_wire(record: StoredDecision, eyes: Eyes) -> api.Decision:
         waited_for=None if d["waited_for"] is None else Text(from_data(d["waited_for"])),
         waited_reason=d["waited_reason"],
         changed=[Text(from_data(m)) for m in d["changed"]],
-        passed=[api.DecisionPassed(**_names(p, eyes), reason=p["reason"]) for p in d["passed"]],
+        passed=[api.DecisionPassed(**_names(p, viewer), reason=p["reason"]) for p in d["passed"]],
         passed_count=d["passed_count"],
         position=d["position"],
         policy=d["policy"],
@@ -67,7 +67,7 @@ def to_wire(record: StoredDecision, eyes: Eyes) -> api.Decision:
         rule=d["rule"],
         nodes=[_node_to(n) for n in d["nodes"]],
         only=d["only"],
-        victims=[_victim_to(v, eyes) for v in d["victims"]],
+        victims=[_victim_to(v, viewer) for v in d["victims"]],
         spared=[Text(from_data(m)) for m in d["spared"]],
     )
 
@@ -76,13 +76,13 @@ def _node_to(node: dict[str, Any]) -> api.DecisionNode:
     return api.DecisionNode(**{**node, "free_after": Text(from_data(node["free_after"]))})
 
 
-def _victim_to(victim: dict[str, Any], eyes: Eyes) -> api.DecisionVictim:
-    told = {k: v for k, v in victim.items() if k not in ("who", "why")}
+def _victim_to(victim: dict[str, Any], viewer: Viewer) -> api.DecisionVictim:
+    facts = {k: v for k, v in victim.items() if k not in ("who", "why")}
     return api.DecisionVictim(
-        **{"right": None, **told, **_names(victim, eyes)}, why=Text(from_data(victim["why"]))
+        **{"right": None, **facts, **_names(victim, viewer)}, why=Text(from_data(victim["why"]))
     )
 
 
-def _names(part: dict[str, Any], eyes: Eyes) -> dict[str, Any]:
-    who = eyes.ref(JobRef(**part["who"]))
+def _names(part: dict[str, Any], viewer: Viewer) -> dict[str, Any]:
+    who = viewer.ref(JobRef(**part["who"]))
     return {"job": who.name, "user": who.user, "tenant": who.tenant, "replica": who.replica}

@@ -32,7 +32,7 @@ class SecretService:
         self._db, self._clock = db, clock
         self._key = key
 
-    async def put(
+    async def store_secret(
         self, name: str, keys: Mapping[str, str], *, tenant: str = "", user: str = "", actor: str
     ) -> None:
         """Store a secret instead of the one with its name."""
@@ -45,7 +45,10 @@ class SecretService:
                 raise no_such_tenant(tenant)
             if user:
                 tx.users.ensure(user, now)
-            if tx.secrets.get(tenant, user, name) is None and len(tx.secrets.of(tenant, user)) >= MOST:
+            if (
+                tx.secrets.get(tenant, user, name) is None
+                and len(tx.secrets.secrets_of(tenant, user)) >= MOST
+            ):
                 raise Refused(
                     Reason.INVALID, msg("there are {n} secrets; remove one that nobody needs", n=MOST)
                 )
@@ -75,7 +78,7 @@ class SecretService:
 
     async def list(self, *, tenant: str = "", user: str = "") -> Sequence[SealedSecret]:
         """Return those of a tenant or a user, by name."""
-        return await self._db.read(lambda tx: tx.secrets.of(tenant, user))
+        return await self._db.read(lambda tx: tx.secrets.secrets_of(tenant, user))
 
     async def remove(self, name: str, *, tenant: str = "", user: str = "", actor: str) -> None:
         """Forget a secret. Raises NotFound."""

@@ -20,7 +20,7 @@ from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import OF_JOBS, RequestPhase, check_request_move
 from mlp_hub.service.quota.node_shares import kinds_in, shares_of, total_of
-from mlp_hub.service.state.bus import QUEUE_TOPIC, RESYNC, Broker, job_topic
+from mlp_hub.service.state.bus import QUEUE_TOPIC, RESYNC, Bus, job_topic
 from mlp_hub.service.state.frames import Shared
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.state.moves import Move, Step
@@ -76,7 +76,7 @@ It trades fewer messages for one more read by watchers.
 """
 
 
-class Tells(Protocol):
+class MoveNotices(Protocol):
     """Interface for notices about moves.
 
     It stores them in the transaction that stores the moves, returns the users, and is called when that
@@ -84,7 +84,7 @@ class Tells(Protocol):
     """
 
     def moved(self, tx: Tx, moves: Sequence[Move], now: float) -> set[str]: ...
-    def told(self, users: set[str]) -> None: ...
+    def notify(self, users: set[str]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -95,8 +95,8 @@ class Changes:
     removed: list[Job] = field(default_factory=list)
     events: dict[str, list[JobEvent]] = field(default_factory=dict)
     unread: dict[str, None] = field(default_factory=dict)  # their timelines have grown, nobody looked by what
-    tells: Tells | None = None
-    told: set[str] = field(default_factory=set)  # users who are told of something
+    notices: MoveNotices | None = None
+    notified: set[str] = field(default_factory=set)  # users who are told of something
 
     def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
         """Append steps (uid, step) to the timelines of many jobs."""
@@ -134,8 +134,8 @@ class Changes:
         tx.ledger.release_many(APPLIER, [job.attempt for job in left])
         tx.tokens.revoke_many([job.uid for job in left])
         self.jobs += jobs
-        if self.tells is not None:
-            self.told |= self.tells.moved(tx, moves, now)
+        if self.notices is not None:
+            self.notified |= self.notices.moved(tx, moves, now)
         self.add_events(tx, [(m.new.uid, step) for m in moves for step in m.steps], now)
         tx.tokens.add_many([(m.token, m.new.uid) for m in moves if m.token is not None], now)
         return jobs
@@ -161,8 +161,8 @@ class Changes:
             tx.tokens.revoke(old.uid)
         for step in move.steps:
             self.add_event(tx, new.uid, now, step)
-        if self.tells is not None:
-            self.told |= self.tells.moved(tx, (move,), now)
+        if self.notices is not None:
+            self.notified |= self.notices.moved(tx, (move,), now)
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:
@@ -216,16 +216,16 @@ def _of_nobody(task: asyncio.Task[object]) -> None:
 class Board:
     """Active jobs by uid, and those of them that wait and that hold quota."""
 
-    def __init__(self, db: Database, broker: Broker) -> None:
+    def __init__(self, db: Database, bus: Bus) -> None:
         self.db = db
-        self.broker = broker
+        self.bus = bus
         self.jobs: dict[str, Job] = {}
         self.waiting: dict[str, Job] = {}
         self.holding: dict[str, Job] = {}
         self.weights = Weights()
         self._listeners: list[Callable[[Job, Job | None], None]] = []
         self._tasks: set[asyncio.Task[object]] = set()
-        self.tells: Tells | None = None
+        self.notices: MoveNotices | None = None
 
     async def load(self) -> None:
         """Read all active jobs."""
@@ -251,12 +251,12 @@ class Board:
             raise
 
     async def _commit(self, fn: Callable[[Tx, Changes], T], *, durable: bool) -> T:
-        changes = Changes(tells=self.tells)
+        changes = Changes(notices=self.notices)
 
         result = await self.db.write(lambda tx: fn(tx, changes), durable=durable)
         self._apply(changes)
-        if changes.tells is not None:
-            changes.tells.told(changes.told)
+        if changes.notices is not None:
+            changes.notices.notify(changes.notified)
         return result
 
     async def drain(self) -> None:
@@ -286,20 +286,20 @@ class Board:
             if not self._put(job):
                 continue
             topic = job_topic(job.uid)
-            if self.broker.watched(topic):
-                self.broker.publish(topic, JobChanged(job))
+            if self.bus.watched(topic):
+                self.bus.publish(topic, JobChanged(job))
             if before is None or before.phase is not job.phase:
-                self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+                self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
             for listener in self._listeners:
                 listener(job, before)
         for uid, events in changes.events.items():
-            self.broker.publish(job_topic(uid), EventsAdded(tuple(events)))
+            self.bus.publish(job_topic(uid), EventsAdded(tuple(events)))
         for uid in changes.unread:
-            self.broker.publish(job_topic(uid), RESYNC)
+            self.bus.publish(job_topic(uid), RESYNC)
         for job in changes.removed:
             self._drop(job.uid)
-            self.broker.publish(job_topic(job.uid), JobChanged(job, removed=True))
-            self.broker.publish(QUEUE_TOPIC, {"type": "changed"})
+            self.bus.publish(job_topic(job.uid), JobChanged(job, removed=True))
+            self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     def _put(self, job: Job) -> bool:
         known = self.jobs.get(job.uid)

@@ -38,15 +38,15 @@ def job_topic(uid: str) -> Topic:
 class Subscription:
     """An asynchronous iterator of a topic's messages from now on; also a context manager that ends it."""
 
-    def __init__(self, broker: Broker, topic: Topic, limit: int) -> None:
-        self._broker = broker
+    def __init__(self, bus: Bus, topic: Topic, limit: int) -> None:
+        self._bus = bus
         self._topic = topic
         self._limit = limit
         self._queue: deque[Any] = deque()
         self._ready = asyncio.Event()
         self._closed = False
 
-    def put(self, message: Any) -> None:
+    def queue_message(self, message: Any) -> None:
         """Queue a message; when the queue is full, everything in it becomes one `RESYNC`."""
         if len(self._queue) >= self._limit:
             self._queue.clear()
@@ -62,7 +62,7 @@ class Subscription:
     def close(self) -> None:
         """Get no more messages; the iteration ends."""
         self._closed = True
-        self._broker.drop(self._topic, self)
+        self._bus.drop(self._topic, self)
         self._ready.set()
 
     def __aiter__(self) -> Self:
@@ -85,7 +85,7 @@ class Subscription:
         self.close()
 
 
-class Broker:
+class Bus:
     """Topics and who subscribes to them; for use on one event loop."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Broker:
     def publish(self, topic: Topic, message: Any) -> None:
         """Give the message to all who subscribe to the topic; never waits."""
         for subscription in self._topics.get(topic, ()):
-            subscription.put(message)
+            subscription.queue_message(message)
 
     def watched(self, topic: Topic) -> bool:
         """Tell whether anybody subscribes, so that nothing need be made for nobody."""

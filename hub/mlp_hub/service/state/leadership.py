@@ -137,7 +137,7 @@ class Leadership:
     def _held_until(self) -> float:
         return self._stored[1]
 
-    async def take(self) -> None:
+    async def acquire_lease(self) -> None:
         """Return once this platform has the lease, under a new epoch."""
         await self.forget()
         self._loop = asyncio.get_running_loop()
@@ -189,11 +189,11 @@ class Leadership:
     def going_on(self, epoch: int) -> Callable[[], None]:
         """Return what raises `LeaseLost` once this platform does not decide under this epoch any more: for threads, which cannot wait."""
 
-        def goes_on() -> None:
+        def check_cancelled() -> None:
             if not self.is_held or self.epoch != epoch:
                 raise LeaseLost
 
-        return goes_on
+        return check_cancelled
 
     async def confirm(self) -> None:
         """Raise `LeaseLost` unless the database says that this platform decides."""

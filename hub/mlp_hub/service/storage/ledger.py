@@ -57,12 +57,12 @@ class StorageLedger:
         self._check(tx, item.tenant, item.charged)
         tx.stored.put(item)
 
-    def take(self, tx: Tx, uid: str, size: int) -> StoredItem | None:
+    def grant_bytes(self, tx: Tx, uid: str, size: int) -> StoredItem | None:
         """Grant `size` more bytes to write; None if it is gone. Raises the refusal that the quota has no room."""
         item = tx.stored.get(uid)
         return None if item is None else self._change(tx, item, replace(item, granted=item.granted + size))
 
-    def give(self, tx: Tx, uid: str, granted: int, grown: int) -> StoredItem | None:
+    def settle_bytes(self, tx: Tx, uid: str, granted: int, grown: int) -> StoredItem | None:
         """End a grant: the files have grown by `grown`, which can be negative."""
         item = tx.stored.get(uid)
         if item is None:

@@ -80,7 +80,7 @@ class Batch(Generic[Item, Result]):
         self._items: list[tuple[Item, asyncio.Future[Result]]] = []
         self._task: asyncio.Task[None] | None = None
 
-    async def put(self, item: Item) -> Result:
+    async def submit_item(self, item: Item) -> Result:
         """Return what `work` returned for the item."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._items.append((item, future))

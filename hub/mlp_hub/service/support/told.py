@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def told(
+async def notifying(
     write: Coroutine[Any, Any, T], tell: Callable[[], None], *, news: Callable[[T], bool] = lambda _: True
 ) -> T:
     """Return the result of a write; `tell` is called once it is over, before the caller continues.

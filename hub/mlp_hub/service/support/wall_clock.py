@@ -44,7 +44,7 @@ class WallClockWatch:
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
-    async def look(self) -> None:
+    async def check_clock(self) -> None:
         """Look once; a jump that could not be told is told at the next look."""
         apart = self._clock() - self._steady()
         if abs(apart - self._apart) < JUMP_S:
@@ -61,6 +61,6 @@ class WallClockWatch:
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
             try:
-                await self.look()
+                await self.check_clock()
             except Exception as error:  # noqa: BLE001 - it is told again at the next look
                 log.warning("times could not be moved along with the clock: %s", error)

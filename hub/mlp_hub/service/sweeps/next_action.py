@@ -115,7 +115,7 @@ def _end_of(sweep: Sweep, trial: SweepTrial, job: Job, reported: Sequence[str]) 
     if job.phase is Phase.CANCELLED:
         return (T.STOPPED if job.reason == Reason.STOPPED_EARLY else T.CANCELLED), job.message
     if job.phase is Phase.FAILED:
-        return T.FAILED, job.failure_told
+        return T.FAILED, job.failure_message
     metric = sweep.spec.metric
     if not metric or (trial.value is not None and math.isfinite(trial.value)):
         return T.FINISHED, NOTHING

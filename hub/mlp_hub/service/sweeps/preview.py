@@ -7,7 +7,7 @@ from dataclasses import replace
 from statistics import median
 
 from mlp_api import sweeps as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.jobs.job import JobSpec, Phase
 from mlp_hub.domain.jobs.sweep import Budget, SweepSpec, TrialState
 from mlp_hub.domain.resources import HOUR_S, units

@@ -40,7 +40,7 @@ class Reported:
     complete: bool = False  # its last progress is 100 %
     names: dict[str, None] = field(default_factory=dict)
 
-    def take(self, points: Sequence[StoredPoint]) -> list[tuple[int, float]]:
+    def add_points(self, points: Sequence[StoredPoint]) -> list[tuple[int, float]]:
         """Take in further points; return the values that are new and looked at."""
         fresh: list[tuple[int, float]] = []
         for point in points:

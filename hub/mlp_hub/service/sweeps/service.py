@@ -50,7 +50,7 @@ class SweepService:
         self.stop = worker.stop
         self.look_at = worker.look_at
         self._uids = UidMaker()
-        self._told: dict[str, tuple[Sweep, api.Sweep]] = {}
+        self._lines: dict[str, tuple[Sweep, api.Sweep]] = {}
 
     async def create(
         self, context: TenantContext, user: str, asked: api.SweepCreate, *, language: str = DEFAULT
@@ -85,7 +85,7 @@ class SweepService:
             return sweep
 
         sweep = await self._board.db.write(work)
-        for uid in await self._board.db.read(lambda tx: tx.sweeps.unrest(SYSTEM, user)):
+        for uid in await self._board.db.read(lambda tx: tx.sweeps.active_uids(SYSTEM, user)):
             self._worker.look_at(uid)
         return await self._wire(sweep)
 
@@ -125,14 +125,14 @@ class SweepService:
 
     async def _line(self, sweep: Sweep) -> api.Sweep:
         """Return a sweep without its trials; of one that has ended these are read once."""
-        told = self._told.get(sweep.uid)
-        if told is not None and told[0] == sweep:
-            return told[1]
+        cached = self._lines.get(sweep.uid)
+        if cached is not None and cached[0] == sweep:
+            return cached[1]
         line = await self._wire(sweep, with_trials=False)
         if sweep.phase in ENDED_SWEEPS:
-            if len(self._told) >= MOST_TOLD:
-                self._told.clear()
-            self._told[sweep.uid] = (sweep, line)
+            if len(self._lines) >= MOST_TOLD:
+                self._lines.clear()
+            self._lines[sweep.uid] = (sweep, line)
         return line
 
     async def curves(self, context: TenantContext, user: str, name: str, most: int) -> Curves:
@@ -197,7 +197,7 @@ class SweepService:
                     tx.sweeps.put(replace(sweep, phase=S.ENDING, outcome=S.CANCELLED.value))
                 elif sweep.phase in ENDED_SWEEPS:
                     tx.sweeps.remove(sweep.uid)
-            return tx.sweeps.unrest(SYSTEM, user)
+            return tx.sweeps.active_uids(SYSTEM, user)
 
         if not await self._board.db.read(lambda tx: tx.sweeps.count(user)):
             return True

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from mlp_api import sweeps as api
-from mlp_api.said import Detail, Text
+from mlp_api.localized import Detail, Text
 from mlp_hub.domain.jobs.job import Job, Phase
 from mlp_hub.domain.jobs.space import Choice, Range
 from mlp_hub.domain.jobs.sweep import Sweep, SweepPhase, SweepTrial, TrialState, best_of
@@ -105,7 +105,7 @@ def _counts(sweep: Sweep, trials: Sequence[SweepTrial], jobs: Mapping[int, Job])
     states = Counter(trial.state for trial in trials)
     live = [jobs.get(trial.number) for trial in trials if trial.is_live]
     running = sum(1 for job in live if job is not None and job.phase not in {Phase.QUEUED, Phase.SUSPENDED})
-    goes_on = sweep.phase is SweepPhase.RUNNING
+    is_running = sweep.phase is SweepPhase.RUNNING
     return api.SweepCounts(
         waiting=len(live) - running,
         running=running,
@@ -113,5 +113,5 @@ def _counts(sweep: Sweep, trials: Sequence[SweepTrial], jobs: Mapping[int, Job])
         stopped=states[T.STOPPED],
         failed=states[T.FAILED],
         cancelled=states[T.CANCELLED],
-        left=max(sweep.budget.trials - len(trials), 0) if goes_on else 0,
+        left=max(sweep.budget.trials - len(trials), 0) if is_running else 0,
     )

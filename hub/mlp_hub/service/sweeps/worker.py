@@ -83,7 +83,7 @@ class SweepWorker:
     async def start(self) -> None:
         """Look at all sweeps that are not at rest."""
         self._board.on_change(self._board_says)
-        for uid in await self._board.db.read(lambda tx: tx.sweeps.unrest(SYSTEM)):
+        for uid in await self._board.db.read(lambda tx: tx.sweeps.active_uids(SYSTEM)):
             self.look_at(uid)
 
     def stop(self) -> None:
@@ -154,10 +154,10 @@ class SweepWorker:
         sweep, stopped = read.sweep, dict[int, Message]()
         fresh: list[tuple[int, list[tuple[int, float]]]] = []
         for number, points in read.points.items():
-            told = known.reported.setdefault(number, Reported(sweep.spec.metric))
-            values = told.take(points)
+            reported = known.reported.setdefault(number, Reported(sweep.spec.metric))
+            values = reported.add_points(points)
             trial = known.trials[number]
-            known.trials[number] = replace(trial, value=told.last, steps=told.count)
+            known.trials[number] = replace(trial, value=reported.last, steps=reported.count)
             if values:
                 fresh.append((number, values))
         if fresh and sweep.spec.stop != "none":
@@ -195,8 +195,8 @@ class SweepWorker:
         """Return the adviser that knows all trials and reports, except the `fresh` ones, which it gets next."""
         if known.adviser is None:
             curves = {
-                number: sorted(told.curve.items() - set(fresh.get(number, ())))
-                for number, told in known.reported.items()
+                number: sorted(reported.curve.items() - set(fresh.get(number, ())))
+                for number, reported in known.reported.items()
             }
             known.adviser = Adviser(sweep, [known.trials[n] for n in sorted(known.trials)], curves)
         return known.adviser
@@ -218,8 +218,8 @@ class SweepWorker:
             known.trials[trial.number] = trial
             if trial.is_live:
                 continue
-            told = known.reported.pop(trial.number, None)
-            ended = replace(trial, curve=() if told is None else told.kept())
+            reported = known.reported.pop(trial.number, None)
+            ended = replace(trial, curve=() if reported is None else reported.kept())
             known.trials[trial.number] = ended
             known.unsaved.add(trial.number)
             if known.adviser is not None:
@@ -347,8 +347,8 @@ def _read(tx: Tx, uid: str, known: _Known | None, active: dict[str, Job]) -> _Re
         if job is None and trial.job is None:
             continue  # it was not submitted yet
         if job is not None and sweep.spec.metric and job.started_at is not None:
-            told = known.reported.get(number)
-            points, whole = tx.metrics.page(job.uid, 0 if told is None else told.seq, LOT, most_bytes)
+            reported = known.reported.get(number)
+            points, whole = tx.metrics.page(job.uid, 0 if reported is None else reported.seq, LOT, most_bytes)
             if points:
                 read.points[number] = points
             read.more |= not whole

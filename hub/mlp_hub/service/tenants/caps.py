@@ -26,9 +26,9 @@ class MemberCaps:
     async def of_tenant(self, tenant: str) -> list[api.MemberCap]:
         """Return those of a tenant, that of everybody first. Raises `NotFound`."""
         await self._tenants.get(tenant)
-        return [_told(one) for one in await self._db.read(lambda tx: tx.caps.of_tenant(tenant))]
+        return [_to_wire(one) for one in await self._db.read(lambda tx: tx.caps.of_tenant(tenant))]
 
-    async def put(self, tenant: str, asked: api.MemberCapSet, *, actor: str) -> list[api.MemberCap]:
+    async def set_cap(self, tenant: str, asked: api.MemberCapSet, *, actor: str) -> list[api.MemberCap]:
         """Set the cap of a member, or of everybody; one that names nothing is taken away. Raises `NotFound`."""
         user = asked.user or EVERYBODY
         cap = Cap(
@@ -53,7 +53,7 @@ class MemberCaps:
                 tx.audit.add(self._clock(), actor, "member.cap", user or tenant, tenant=tenant, detail=detail)
             return tx.caps.of_tenant(tenant)
 
-        return [_told(one) for one in await self._tenants.in_transaction(work)]
+        return [_to_wire(one) for one in await self._tenants.in_transaction(work)]
 
 
 def _amounts(cap: Cap) -> dict[str, float | None]:
@@ -64,7 +64,7 @@ def _amounts(cap: Cap) -> dict[str, float | None]:
     }
 
 
-def _told(one: CapOfMember) -> api.MemberCap:
+def _to_wire(one: CapOfMember) -> api.MemberCap:
     cap = one.cap
     return api.MemberCap(
         user=one.user or None,

@@ -58,7 +58,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class GrantedRole:
     """A role in a tenant, with the group that gives it."""
 
     role: Role
@@ -69,7 +69,7 @@ class Place:
 class GroupsGive:
     """Grants of a person's groups; `left_out`: groups that give nothing although a rule is about them."""
 
-    places: dict[str, Place]
+    places: dict[str, GrantedRole]
     left_out: tuple[Message, ...] = ()
 
 
@@ -130,7 +130,7 @@ class GroupPolicy:
         """
         mine, dropped = self.concerned(groups)
         said = [] if dropped is None else [dropped]
-        places: dict[str, Place] = {}
+        places: dict[str, GrantedRole] = {}
         for group in mine:
             for tenant, role in self._given(group).items():
                 known = places.get(tenant)
@@ -139,7 +139,7 @@ class GroupPolicy:
                 elif known is None and len(places) >= TENANTS_MOST:
                     said.append(_too_many(group))
                 elif known is None or (role is Role.ADMIN and known.role is Role.MEMBER):
-                    places[tenant] = Place(role, group)
+                    places[tenant] = GrantedRole(role, group)
         return GroupsGive(places, tuple(said[:LEFT_OUT_SHOWN]))
 
     def concerned(self, groups: Iterable[str]) -> tuple[list[str], Message | None]:

@@ -12,12 +12,12 @@ from mlp_api import teams as api
 from mlp_api.types import Member as ApiMember
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
-from mlp_hub.domain.tenants.asking import AskedPlace
+from mlp_hub.domain.tenants.requests import AskedPlace
 from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Role, Tenant
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.service import TenantService
-from mlp_hub.service.tenants.telling import Nobody, TellsPeople
+from mlp_hub.service.tenants.telling import NoNotices, PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -38,7 +38,7 @@ class Joining:
         self._tenants = tenants
         self._clock = clock
         self._provider = provider
-        self.tells: TellsPeople = Nobody()
+        self.notices: PeopleNotices = NoNotices()
 
     async def teams(self, user: str) -> api.Teams:
         """Return the tenants that somebody may ask for a place, and where they have."""
@@ -110,21 +110,21 @@ class Joining:
                 if asked.note
                 else msg("{user} asks to join {tenant}.", user=user, tenant=tenant)
             )
-            return new, self.tells.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
+            return new, self.notices.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
 
         found, who = await self._db.write(work)
-        self.tells.told(who)
-        return _told(found)
+        self.notices.notify(who)
+        return _to_wire(found)
 
     async def take_back(self, user: str, tenant: str) -> api.JoinRequest:
         """Ask no more. Raises `NotFound`."""
-        return _told(await self._db.write(lambda tx: self._gone(tx, tenant, user, user, "join.take_back")))
+        return _to_wire(await self._db.write(lambda tx: self._gone(tx, tenant, user, user, "join.take_back")))
 
     async def waiting(self, tenant: str) -> list[api.JoinRequest]:
         """Return who asks for a place in a tenant. Raises `NotFound`."""
         await self._tenants.get(tenant)
         return [
-            _told(one) for one in await self._db.read(lambda tx: tx.asking.places_in(tenant, MOST_ASKING))
+            _to_wire(one) for one in await self._db.read(lambda tx: tx.asking.places_in(tenant, MOST_ASKING))
         ]
 
     async def decline(self, tenant: str, user: str, *, actor: str) -> api.JoinRequest:
@@ -133,11 +133,11 @@ class Joining:
         def work(tx: Tx) -> tuple[AskedPlace, set[str]]:
             gone = self._gone(tx, tenant, user, actor, "join.decline")
             text = msg("{who} declined your request to join {tenant}.", who=actor, tenant=tenant)
-            return gone, self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
+            return gone, self.notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
 
         found, who = await self._db.write(work)
-        self.tells.told(who)
-        return _told(found)
+        self.notices.notify(who)
+        return _to_wire(found)
 
     async def approve(self, tenant: str, user: str, *, actor: str) -> ApiMember:
         """Accept a person who asks. Raises `NotFound`; changes of the place in the meantime stay."""
@@ -145,11 +145,11 @@ class Joining:
         def work(tx: Tx) -> tuple[ApiMember, set[str]]:
             self._gone(tx, tenant, user, actor, "join.approve")
             text = msg("{who} accepted you: you are a member of {tenant} now.", who=actor, tenant=tenant)
-            who = self.tells.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
+            who = self.notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
             return self._tenants.put_member(tx, tenant, user, actor), who
 
         found, who = await self._tenants.in_transaction(work)
-        self.tells.told(who)
+        self.notices.notify(who)
         return found
 
     async def forget(self, user: str) -> None:
@@ -171,7 +171,7 @@ def _may_be_asked(tenant: Tenant) -> bool:
     return tenant.joining == ASKED and tenant.name != DEFAULT_TENANT
 
 
-def _told(asked: AskedPlace) -> api.JoinRequest:
+def _to_wire(asked: AskedPlace) -> api.JoinRequest:
     return api.JoinRequest(
         tenant=asked.tenant, user=asked.user, asked_at=when(asked.asked_at), note=asked.note
     )

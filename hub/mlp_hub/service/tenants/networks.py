@@ -13,7 +13,7 @@ class Networks:
         self._job_network = job_network
         self._known: dict[str, str] = {}
 
-    async def of(self, tenant: str) -> str:
+    async def network_of(self, tenant: str) -> str:
         """Return the network that jobs of the tenant have."""
         known = self._known
         if tenant not in known:

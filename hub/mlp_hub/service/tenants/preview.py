@@ -13,7 +13,7 @@ from typing import TypeGuard
 
 from mlp_api import previews as preview_api
 from mlp_api import types as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.dimensions import DIMENSIONS
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.resources import ZERO
@@ -79,7 +79,7 @@ class Previews:
         self._idle = idle
         self._turns = CostlyTurns()  # on a large hub each costs seconds: many open forms wait for each other
 
-    async def of(self, name: str, asked: api.TenantUpdate) -> preview_api.TenantPreview:
+    async def preview_update(self, name: str, asked: api.TenantUpdate) -> preview_api.TenantPreview:
         """Say what the update would mean; it is refused as the update itself would be."""
         tenant = tenant_from(asked, name)
 
@@ -100,7 +100,9 @@ class Previews:
             others = [t for t in tx.tenants.all() if t.name != name]
             windows = tx.bookings.current(now)
             seen = (
-                checked(windows, Supply.of([*others, found], self._nodes()), now).values() if windows else ()
+                checked(windows, Supply.from_tenants([*others, found], self._nodes()), now).values()
+                if windows
+                else ()
             )
             was = {(w.tenant, w.name): w.short for w in windows}
             return found, [w for w in seen if w.short != was[w.tenant, w.name]]
@@ -123,7 +125,7 @@ def preview(
     """
     name = tenant.name
     changed = replace(snapshot, tenants=tuple(_changed(snapshot, tenant)))
-    cores = Core.of(snapshot, now), Core.of(changed, now)
+    cores = Core.from_snapshot(snapshot, now), Core.from_snapshot(changed, now)
     before, after = (core.plan(now) for core in cores)
     waiting = {j.uid: j for j in snapshot.waiting}
     running = {r.job.uid: r for r in snapshot.running}
@@ -131,9 +133,9 @@ def preview(
     starts = [waiting[d.uid] for d in after if isinstance(d, Admit) and d.uid not in started]
     waits = [d for d in after if isinstance(d, Wait) and waiting[d.uid].tenant == name]
     never = {j.uid for j in (waiting[d.uid] for d in waits) if check_possible(changed, j) is not None}
-    told = {d.uid for d in before if isinstance(d, Preempt | Resize)}
+    stopped = {d.uid for d in before if isinstance(d, Preempt | Resize)}
     stops = [
-        s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in told
+        s for s in _stops(after, waiting, running) if s.victim.tenant == name or s.victim.uid not in stopped
     ]
     first = [waiting[d.uid] for d in _first_in_line(before, after) if d.uid not in never]
     use = _Use(snapshot, changed, name, now)
@@ -141,7 +143,7 @@ def preview(
     outcome = PreviewOutcome(
         tenant=name,
         starts=starts,
-        grows=[(running[d.uid].job, d.workers) for d in after if _grows(d) and d.uid not in told],
+        grows=[(running[d.uid].job, d.workers) for d in after if _grows(d) and d.uid not in stopped],
         stops=stops,
         over=use.over,
         own=use.own,

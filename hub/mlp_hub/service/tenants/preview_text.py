@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlp_api import previews as preview_api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.workload.booking import BookedWindow
@@ -203,20 +203,20 @@ def _of_moved(o: PreviewOutcome) -> Iterator[preview_api.PreviewNote]:
         moved = [m for m in o.moved if m.is_later is later]
         if not moved:
             continue
-        told = some([m.words(o.since) for m in moved[:MOST_LISTED]], len(moved))
+        changes = some([m.words(o.since) for m in moved[:MOST_LISTED]], len(moved))
         if later:
             text = msgs(
                 "{n} waiting job would start later: {jobs}",
                 "{n} waiting jobs would start later: {jobs}",
                 n=len(moved),
-                jobs=told,
+                jobs=changes,
             )
         else:
             text = msgs(
                 "{n} waiting job would start sooner: {jobs}",
                 "{n} waiting jobs would start sooner: {jobs}",
                 n=len(moved),
-                jobs=told,
+                jobs=changes,
             )
         yield _note("wait" if later else "good", text)
 

@@ -60,7 +60,7 @@ class RuntimeService:
         stored = await self._board.db.read(lambda tx: tx.runtimes.of_tenant(tenant))
         return {one.runtime.name: one.runtime for one in stored}
 
-    async def put(
+    async def store_runtime(
         self, tenant: str, name: str, asked: api.RuntimeUpdate, *, actor: str, reviewer: bool = False
     ) -> api.RuntimeInfo:
         """Register a runtime or change one. Raises `NotFound` (tenant), `Invalid`, `Forbidden` for one that was disabled."""
@@ -104,7 +104,7 @@ class RuntimeService:
                 tx.runtimes.put(stored)
                 done = "runtime.approve" if state is RuntimeState.APPROVED else "runtime.disable"
                 tx.audit.add(now, actor, done, name, tenant=tenant, detail=_described(stored))
-                _tell(
+                _note_change(
                     tx,
                     changes,
                     waiting,
@@ -125,7 +125,7 @@ class RuntimeService:
             _check_enabled(before, reviewer=reviewer)
             tx.runtimes.remove(tenant, name)
             tx.audit.add(now, actor, "runtime.delete", name, tenant=tenant, detail={"waiting": len(waiting)})
-            _tell(
+            _note_change(
                 tx,
                 changes,
                 waiting,
@@ -145,9 +145,9 @@ class RuntimeService:
         ]
 
 
-def _tell(tx: Tx, changes: Changes, jobs: Sequence[Job], what: Message, now: float) -> None:
-    told = msg("{what}; this job still starts by the definition at its submission", what=what)
-    changes.add_events(tx, [(job.uid, Step("runtime", told)) for job in jobs], now)
+def _note_change(tx: Tx, changes: Changes, jobs: Sequence[Job], what: Message, now: float) -> None:
+    note = msg("{what}; this job still starts by the definition at its submission", what=what)
+    changes.add_events(tx, [(job.uid, Step("runtime", note)) for job in jobs], now)
 
 
 def _described(stored: StoredRuntime) -> dict[str, object]:

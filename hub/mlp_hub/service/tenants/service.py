@@ -9,7 +9,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from mlp_api import types as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.runtime.environment import EnvironmentPhase
@@ -23,8 +23,8 @@ from mlp_hub.service.quota.refusals import holder_of
 from mlp_hub.service.quota.reserved import kept_free
 from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.service.state.board import Board, Changes
-from mlp_hub.service.state.bus import Broker
-from mlp_hub.service.support.told import told
+from mlp_hub.service.state.bus import Bus
+from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants import isolation, wire
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.service.tenants.removal import stop_running, suspend_all_left, suspend_of_nobody, suspend_waiting
@@ -76,7 +76,7 @@ class TenantService:
         moved: Callable[[str], int] = lambda _: 0,
     ) -> None:
         self._db = db
-        self._board = board or Board(db, Broker())
+        self._board = board or Board(db, Bus())
         self._clock = clock
         self._took: dict[str, tuple[float, RunTotals]] = {}  # by tenant: what its jobs took, and as of when
         self._nodes = nodes
@@ -274,7 +274,7 @@ class TenantService:
                     for name in tx.tenants.names()
                 }
             )
-            tx.usage.sweep(now - HISTORY_S)
+            tx.usage.delete_before(now - HISTORY_S)
 
         await self._db.write(work)
 
@@ -364,7 +364,7 @@ class TenantService:
 
     async def of_user(self, user: str) -> Sequence[Member]:
         """Return the tenants of a user with their role in each; `default` when they are in none."""
-        return await self._db.read(lambda tx: places(tx, user))
+        return await self._db.read(lambda tx: memberships_of(tx, user))
 
     async def sync_groups(
         self, user: str, groups: Iterable[str], *, actor: str = THE_HUB
@@ -388,13 +388,13 @@ class TenantService:
                 self._note(tx, actor, "member.set", user, tenant=member.tenant, detail=detail)
             for member in sync.gone:
                 self._remove(tx, changes, member, actor, {"source": GROUP})
-            return places(tx, user)
+            return memberships_of(tx, user)
 
         def look(tx: Tx) -> tuple[Sync, list[Member]]:
-            return sync_of(tx, user, wanted, self._groups), places(tx, user)
+            return sync_of(tx, user, wanted, self._groups), memberships_of(tx, user)
 
         sync, now = await self._db.read(look)
-        await self.left_out.tell(user, sync.left_out)
+        await self.left_out.report(user, sync.left_out)
         return await self._write_jobs(work) if sync.changes else now
 
     async def account_ended(self, user: str, *, actor: str = THE_HUB) -> None:
@@ -558,25 +558,25 @@ class TenantService:
             self.changed()
             self._left()
 
-        return await told(self._board.commit(fn), tell)
+        return await notifying(self._board.commit(fn), tell)
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
-        return await told(self._db.write(fn), self.changed)
+        return await notifying(self._db.write(fn), self.changed)
 
 
-def places(tx: Tx, user: str) -> list[Member]:
+def memberships_of(tx: Tx, user: str) -> list[Member]:
     """Return the user's tenants; a user in none is in `default`."""
     return tx.members.of_user(user) or [Member(DEFAULT_TENANT, user, Role.MEMBER, "default")]
 
 
 def tenants_of(tx: Tx, user: str) -> frozenset[str]:
     """Return the names of the user's tenants; a user in none is in `default`."""
-    return frozenset(place.tenant for place in places(tx, user))
+    return frozenset(place.tenant for place in memberships_of(tx, user))
 
 
 def default_tenant(tx: Tx, user: str) -> str:
     """Return the tenant that the user's work belongs to when none is named: their choice, else their first."""
-    mine = [m.tenant for m in places(tx, user)]
+    mine = [m.tenant for m in memberships_of(tx, user)]
     known = tx.users.get(user)
     return known.default_tenant if known is not None and known.default_tenant in mine else mine[0]
 

@@ -9,7 +9,7 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import Member, Tenant
 from mlp_hub.service.tenants import wire
-from mlp_hub.service.tenants.groups import GroupPolicy, GroupsGive, Place, no_tenant
+from mlp_hub.service.tenants.groups import GrantedRole, GroupPolicy, GroupsGive, no_tenant
 from mlp_hub.service.tenants.validation import check_sharing
 from mlp_hub.store import Database
 from mlp_hub.store.tx import Tx
@@ -67,7 +67,7 @@ def sync_of(tx: Tx, user: str, wanted: GroupsGive, policy: GroupPolicy) -> Sync:
     return Sync(tuple(put), gone, tuple(new), tuple(left_out))
 
 
-def _there(tx: Tx, places: Mapping[str, Place]) -> set[str]:
+def _there(tx: Tx, places: Mapping[str, GrantedRole]) -> set[str]:
     """Return those of the tenants that are there."""
     if len(places) > FEW:
         return tx.tenants.names()
@@ -80,11 +80,11 @@ class LeftOut:
     def __init__(self, db: Database, clock: Callable[[], float]) -> None:
         self._db = db
         self._clock = clock
-        self._told: dict[tuple[str, str], None] = {}
+        self._reported: dict[tuple[str, str], None] = {}
 
-    async def tell(self, user: str, why: Iterable[Message]) -> None:
+    async def report(self, user: str, why: Iterable[Message]) -> None:
         """Write down these sentences on a user's groups, each once for as long as the service runs."""
-        new = [one for one in why if (user, str(one)) not in self._told]
+        new = [one for one in why if (user, str(one)) not in self._reported]
         if not new:
             return
 
@@ -93,6 +93,6 @@ class LeftOut:
                 tx.audit.add(self._clock(), THE_HUB, "group.left_out", user, detail={"message": one})
 
         await self._db.write(work)
-        if len(self._told) + len(new) > TOLD:
-            self._told.clear()
-        self._told.update(dict.fromkeys((user, str(one)) for one in new))
+        if len(self._reported) + len(new) > TOLD:
+            self._reported.clear()
+        self._reported.update(dict.fromkeys((user, str(one)) for one in new))

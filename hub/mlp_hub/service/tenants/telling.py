@@ -10,7 +10,7 @@ from mlp_hub.store import Tx
 from mlp_language.message import Message
 
 
-class TellsPeople(Protocol):
+class PeopleNotices(Protocol):
     """Interface for notices of requests.
 
     It stores them in the transaction of their requests, returns the users, and is called when that is
@@ -20,10 +20,10 @@ class TellsPeople(Protocol):
     def asked(
         self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
     ) -> set[str]: ...
-    def told(self, users: set[str]) -> None: ...
+    def notify(self, users: set[str]) -> None: ...
 
 
-class Nobody:
+class NoNotices:
     """Nobody is told."""
 
     def asked(
@@ -33,5 +33,5 @@ class Nobody:
         del tx, users, what, tenant, text
         return set()
 
-    def told(self, users: set[str]) -> None:
+    def notify(self, users: set[str]) -> None:
         """Do nothing."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
-from mlp_hub.service.support.told import told
-from mlp_hub.service.tenants.service import default_tenant, places
+from mlp_hub.service.support.told import notifying
+from mlp_hub.service.tenants.service import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -99,7 +99,7 @@ class UserService:
             mine: dict[str, list[str]] = {}
             for member in tx.members.of_users(names):
                 mine.setdefault(member.user, []).append(member.tenant)
-            return {name: _standing(known.get(name), mine.get(name)) for name in names}
+            return {name: _user_standing(known.get(name), mine.get(name)) for name in names}
 
         return await self._db.read(work)
 
@@ -110,7 +110,7 @@ class UserService:
             user = tx.users.get(name)
             if user is None:
                 raise not_found("user", name)
-            mine = [m.tenant for m in places(tx, name)]
+            mine = [m.tenant for m in memberships_of(tx, name)]
             if tenant not in mine:
                 raise Refused(
                     Reason.INVALID,
@@ -127,7 +127,7 @@ class UserService:
                 tx.audit.add(self._clock(), actor, "user.default_tenant", name, tenant=tenant, detail=detail)
             return replace(user, default_tenant=tenant)
 
-        return await told(self._db.write(work), self._changed)
+        return await notifying(self._db.write(work), self._changed)
 
     async def language_of(self, name: str) -> str:
         """Return the language that somebody chose; empty where they leave it to their browser. Each request asks."""
@@ -144,7 +144,9 @@ class UserService:
     async def choose_language(self, name: str, language: str) -> None:
         """Store which language somebody is spoken to in."""
         await self.ensure(name)
-        await told(self._db.write(lambda tx: tx.users.set_language(name, language)), self.forget_languages)
+        await notifying(
+            self._db.write(lambda tx: tx.users.set_language(name, language)), self.forget_languages
+        )
 
     def forget_languages(self) -> None:
         """Read again from now on: some languages were chosen."""
@@ -159,7 +161,7 @@ def _number(user: User) -> dict[str, object]:
     return {"user_number": user.number}
 
 
-def _standing(user: User | None, mine: list[str] | None) -> UserStanding:
+def _user_standing(user: User | None, mine: list[str] | None) -> UserStanding:
     tenants = mine or [DEFAULT_TENANT]
     chosen = DEFAULT_TENANT if user is None else user.default_tenant
     default = chosen if user is None or chosen in tenants else tenants[0]

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from mlp_api import types as api
-from mlp_api.said import Text
+from mlp_api.localized import Text
 from mlp_hub.domain.dimensions import COUNTED
 from mlp_hub.domain.resources import HOUR_S, Quota, Resources, units
 from mlp_hub.domain.tenants.relocation import Relocation

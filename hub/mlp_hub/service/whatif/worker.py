@@ -95,7 +95,7 @@ def _one(
         if "summary" in line:
             summary = line["summary"]
             continue
-        lives.take(line)
+        lives.add_line(line)
         if not lines:
             continue
         ranks += len(line.get("placement", ()))
@@ -103,9 +103,9 @@ def _one(
             kept.append(line)
         else:
             left_out += 1
-    told = figures(lives.of.values(), summary, {t.name: t.weight for t in scenario.tenants})
-    told["gantt"] = chart.svg() if chart is not None else None
-    return lives, told, kept if lines else None, left_out
+    metrics = figures(lives.of.values(), summary, {t.name: t.weight for t in scenario.tenants})
+    metrics["gantt"] = chart.svg() if chart is not None else None
+    return lives, metrics, kept if lines else None, left_out
 
 
 def main() -> int:

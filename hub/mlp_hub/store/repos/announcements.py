@@ -46,6 +46,6 @@ class Announcements(Repo):
         """Forget those of a tenant."""
         self._c.execute(delete(t).where(t.c.tenant == tenant))
 
-    def sweep(self, now: float) -> int:
+    def delete_expired(self, now: float) -> int:
         """Forget those that are over; return how many."""
         return int(self._c.execute(delete(t).where(t.c.ends_at <= now)).rowcount)

@@ -57,7 +57,7 @@ class AppGateRepo(Repo):
         """Forget one; whether it was there."""
         return bool(self._c.execute(delete(v).where(v.c.sha256 == sha256)).rowcount)
 
-    def sweep(self, now: float) -> int:
+    def delete_expired(self, now: float) -> int:
         """Forget the visits that are over; return how many."""
         return int(self._c.execute(delete(v).where(v.c.expires_at <= now)).rowcount)
 

@@ -36,7 +36,7 @@ class Decisions(Repo):
         rows = [{"job": r.job, "time": r.time, "kind": r.kind, "text": codec.text(r.text)} for r in records]
         self._insert_all(decision, rows)
 
-    def of(self, uid: str, most: int) -> list[StoredDecision]:
+    def last_of_job(self, uid: str, most: int) -> list[StoredDecision]:
         """Return the last `most` of a job, the oldest first."""
         d = decision
         query = select(d).where(d.c.job == uid).order_by(d.c.id.desc()).limit(most)
@@ -78,7 +78,7 @@ class Decisions(Repo):
             return 0
         return int(self._c.execute(delete(d).where(d.c.job == uid, d.c.id <= last)).rowcount)
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Remove those from before a time; return how many."""
         return int(self._c.execute(delete(decision).where(decision.c.time < before)).rowcount)
 
@@ -109,9 +109,9 @@ class Audit(Repo):
         named, and the others counted as `more`. `detail` has none of these four names; its sentences are
         messages. An action in `ALONE` always has its own entry.
         """
-        told = {key: _stored(value) for key, value in (detail or {}).items()}
+        stored = {key: _stored(value) for key, value in (detail or {}).items()}
         done = {"actor": actor, "action": action, "object": name, "tenant": tenant}
-        row, before = self._same(now - AGAIN_S, done, told)
+        row, before = self._same(now - AGAIN_S, done, stored)
         counts: dict[str, object] = {}
         if jobs:
             named = [*before.get("jobs", ()), *jobs]
@@ -123,14 +123,14 @@ class Audit(Repo):
         if row is not None:
             at = datetime.fromtimestamp(now, UTC)
             counts["last"] = at.isoformat(timespec="seconds").replace("+00:00", "Z")
-        text = codec.dumps({**told, **counts})
+        text = codec.dumps({**stored, **counts})
         if row is None:
             self._c.execute(audit.insert().values(time=now, detail=text, **done))
         else:
             self._c.execute(update(audit).where(audit.c.id == row).values(detail=text))
 
     def _same(
-        self, since: float, done: Mapping[str, str | None], told: Mapping[str, object]
+        self, since: float, done: Mapping[str, str | None], stored: Mapping[str, object]
     ) -> tuple[int | None, dict[str, Any]]:
         """Return the id and the detail of the row that says the same, if one of the last few does."""
         if done["action"] in ALONE:
@@ -138,7 +138,7 @@ class Audit(Repo):
         query = select(audit.c.id, audit.c.detail).where(audit.c.time >= since)
         for column, value in done.items():
             query = query.where(audit.c[column] == value)
-        wanted = codec.load_object(codec.dumps(told))
+        wanted = codec.load_object(codec.dumps(stored))
         for row in self._c.execute(query.order_by(audit.c.id.desc()).limit(LOOKED_AT)):
             detail = codec.load_object(row.detail)
             if {k: v for k, v in detail.items() if k not in COUNTS} == wanted:
@@ -169,7 +169,7 @@ class Audit(Repo):
         rows, more = bounded(self._c.execute(query), lambda r: len(r.detail), span.limit, span.most_bytes)
         return [_entry(r) for r in rows], rows[-1].id if more else None
 
-    def sweep(self, before: float, most: int) -> int:
+    def delete_before(self, before: float, most: int) -> int:
         """Delete entries from before a time, the oldest first and at most `most`; return their number."""
         old = select(audit.c.id).where(audit.c.time < before).order_by(audit.c.id).limit(most)
         return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)

@@ -47,6 +47,6 @@ class Bookings(Repo):
         of = (t.c.tenant == window.tenant, t.c.name == window.name)
         self._c.execute(update(t).where(*of).values(short=codec.shortfall(window.short)))
 
-    def sweep(self, now: float) -> int:
+    def delete_expired(self, now: float) -> int:
         """Forget the windows that are over; return how many."""
         return int(self._c.execute(delete(t).where(t.c.ends_at <= now)).rowcount)

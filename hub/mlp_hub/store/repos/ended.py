@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, LargeBinary, Table, cast, delete, func, select
 
 from mlp_hub.domain.jobs.job import FINAL
-from mlp_hub.store.records import Kept
+from mlp_hub.store.records import EndedSize
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import decision, job, job_event, metric_source, metric_total, run_origin
 from mlp_hub.store.tables import ended_job as t
@@ -33,7 +33,7 @@ class EndedJobs(Repo):
         )
         return list(self._c.scalars(query))
 
-    def measure(self, uids: Sequence[str]) -> list[Kept]:
+    def measure(self, uids: Sequence[str]) -> list[EndedSize]:
         """Add up what is stored of those of these jobs that ended: program, timeline, decisions, metrics, texts."""
         j = job.c
         texts = (j.spec, j.message, j.placement, j.failure, j.ranks)
@@ -50,7 +50,9 @@ class EndedJobs(Repo):
             self._of_each(uids, run_origin, run_origin.c.bytes),
         ]
         return [
-            Kept(row.uid, row.user, row.ended_at, int(row.bytes) + sum(part.get(row.uid, 0) for part in more))
+            EndedSize(
+                row.uid, row.user, row.ended_at, int(row.bytes) + sum(part.get(row.uid, 0) for part in more)
+            )
             for row in self._c.execute(query)
         ]
 
@@ -65,7 +67,7 @@ class EndedJobs(Repo):
             return func.length(cast(column, LargeBinary))
         return func.octet_length(column)
 
-    def put(self, kept: Iterable[Kept]) -> None:
+    def put(self, kept: Iterable[EndedSize]) -> None:
         """Store what was measured, of jobs that are still there and ended."""
         found = {k.job: k for k in kept}
         query = select(job.c.uid).where(job.c.uid.in_(list(found)), job.c.phase.in_(_FINAL))
@@ -85,7 +87,7 @@ class EndedJobs(Repo):
         found: float | None = self._c.scalar(select(func.min(t.c.ended_at)))
         return found
 
-    def before(self, time: float, most: int, but: Collection[str] = ()) -> list[Kept]:
+    def before(self, time: float, most: int, but: Collection[str] = ()) -> list[EndedSize]:
         """Return jobs that ended before a time, the oldest first; none of the users `but`."""
         query = select(t).where(t.c.ended_at < time).order_by(t.c.ended_at, t.c.job).limit(most)
         if but:
@@ -109,11 +111,11 @@ class EndedJobs(Repo):
         count, size = self._c.execute(query).one()
         return int(count), int(size)
 
-    def oldest(self, user: str, most: int) -> list[Kept]:
+    def oldest(self, user: str, most: int) -> list[EndedSize]:
         """Return the user's jobs that ended first, the first one first."""
         query = select(t).where(t.c.user == user).order_by(t.c.ended_at, t.c.job).limit(most)
         return [_kept(row) for row in self._c.execute(query)]
 
 
-def _kept(row: Any) -> Kept:
-    return Kept(row.job, row.user, row.ended_at, int(row.bytes))
+def _kept(row: Any) -> EndedSize:
+    return EndedSize(row.job, row.user, row.ended_at, int(row.bytes))

@@ -162,7 +162,7 @@ class Idempotency(Repo):
             .on_conflict_do_update(index_elements=["user", "key"], set_=values)
         )
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Forget keys made before; return how many."""
         k = idempotency_key
         return int(self._c.execute(delete(k).where(k.c.created_at < before)).rowcount)
@@ -216,7 +216,7 @@ class Usages(Repo):
         ]
         return samples[::-1]
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Forget samples taken before, and members who held nothing since; return how many samples."""
         self._c.execute(delete(usage).where(usage.c.as_of < before, usage.c.account.contains("/")))
         return int(self._c.execute(delete(usage_sample).where(usage_sample.c.time < before)).rowcount)

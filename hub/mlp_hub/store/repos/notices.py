@@ -58,14 +58,14 @@ class Notices(Repo):
             "sealed": new.sealed,
             "sent": new.sent,
             "changed_at": new.changed_at,
-            **_standing(new),
+            **_channel_row(new),
         }
         self._c.execute(self._upsert(c, ("user", "name")), values)
 
     def note_sent(self, new: Channel) -> None:
         """Store how sending went, unless the channel was changed meanwhile."""
         mine = update(c).where(c.c.user == new.user, c.c.name == new.name, c.c.changed_at == new.changed_at)
-        self._c.execute(mine.values(sent=new.sent, **_standing(new)))
+        self._c.execute(mine.values(sent=new.sent, **_channel_row(new)))
 
     def remove_channels(self, user: str, names: Collection[str]) -> None:
         """Forget channels of somebody."""
@@ -108,7 +108,7 @@ class Notices(Repo):
         query = select(n.c.id).where(n.c.job == uid, n.c.kind == kind.value, n.c.at >= since)
         return self._c.execute(query.limit(1)).first() is not None
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Forget notices that are older; return how many."""
         return int(self._c.execute(delete(n).where(n.c.at < before)).rowcount)
 
@@ -118,7 +118,7 @@ class Notices(Repo):
             self._c.execute(delete(table).where(table.c.user == user))
 
 
-def _standing(channel: Channel) -> dict[str, Any]:
+def _channel_row(channel: Channel) -> dict[str, Any]:
     return {
         "tries": channel.tries,
         "next_at": channel.next_at,

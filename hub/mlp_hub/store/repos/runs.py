@@ -46,7 +46,7 @@ def sha256_of(text: str) -> str:
 
 
 class Runs(Repo):
-    """Data of runs, deleted with their jobs; texts without a run are deleted in `sweep`."""
+    """Data of runs, deleted with their jobs; texts without a run are deleted in `delete_unused_texts`."""
 
     __slots__ = ()
 
@@ -114,7 +114,7 @@ class Runs(Repo):
         found: str | None = self._c.scalar(select(run_text.c.text).where(run_text.c.sha256 == sha256))
         return found
 
-    def sweep(self, most: int) -> int:
+    def delete_unused_texts(self, most: int) -> int:
         """Forget texts that no run has any more, `most` of them at most; return how many."""
         of = run_origin.c
         used = exists().where(or_(of.environment == run_text.c.sha256, of.program == run_text.c.sha256))

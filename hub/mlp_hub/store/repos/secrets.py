@@ -24,7 +24,7 @@ class Secrets(Repo):
         ).first()
         return None if row is None else _of(row)
 
-    def of(self, tenant: str, user: str) -> list[SealedSecret]:
+    def secrets_of(self, tenant: str, user: str) -> list[SealedSecret]:
         """Return all of a tenant or a user, by name."""
         query = select(t).where(t.c.tenant == tenant, t.c.user == user).order_by(t.c.name)
         return [_of(row) for row in self._c.execute(query)]

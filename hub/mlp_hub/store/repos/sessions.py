@@ -28,6 +28,6 @@ class BrowserSessions(Repo):
         """Forget a session; nothing where there is none."""
         self._c.execute(delete(t).where(t.c.sha256 == sha256))
 
-    def sweep(self, now: float) -> int:
+    def delete_expired(self, now: float) -> int:
         """Forget the sessions that are over; return how many."""
         return int(self._c.execute(delete(t).where(t.c.expires_at <= now)).rowcount)

@@ -90,7 +90,7 @@ class Sweeps(Repo):
         query = within(select(s.c.uid), context, s.c.user, s.c.tenant)
         return list(self._c.scalars(query.where(s.c.user == user)))
 
-    def unrest(self, context: TenantContext, user: str | None = None) -> list[str]:
+    def active_uids(self, context: TenantContext, user: str | None = None) -> list[str]:
         """Return the uids of those with which there is something to do, the oldest first."""
         query = within(select(s.c.uid), context, s.c.user, s.c.tenant)
         query = query.where(s.c.phase.not_in(_ENDED)).order_by(s.c.uid)

@@ -133,7 +133,7 @@ class Tenants(Repo):
         """Whether any tenant reserves capacity, or has a booked window that is open at `now`."""
         return bool(self._c.scalar(_KEPT_FREE, {"now": now}))
 
-    def standing(self, name: str) -> tuple[Tenant, bool] | None:
+    def with_parenthood(self, name: str) -> tuple[Tenant, bool] | None:
         """Return the tenant of this name, and whether it is the parent of others."""
         row = self._c.execute(_STANDING, {"name": name}).first()
         return None if row is None else (codec.tenant_of(row), bool(row.is_parent))

@@ -20,12 +20,12 @@ class TokenUsesRepo(Repo):
         self._c.execute(delete(t).where(t.c.token == token))
         self._c.execute(t.insert(), {"token": token, "user": user, "address": address, "at": at})
 
-    def of(self, user: str, tokens: Collection[str] | None = None) -> dict[str, tuple[str, float]]:
+    def uses_of(self, user: str, tokens: Collection[str] | None = None) -> dict[str, tuple[str, float]]:
         """Return address and time of those of a user's tokens, or of these of them, that were used."""
         wanted = None if tokens is None else frozenset(tokens)
         rows = self._c.execute(select(t).where(t.c.user == user))
         return {r.token: (r.address, r.at) for r in rows if wanted is None or r.token in wanted}
 
-    def sweep(self, before: float) -> int:
+    def delete_before(self, before: float) -> int:
         """Forget what is older; return how many rows."""
         return int(self._c.execute(delete(t).where(t.c.at < before)).rowcount)

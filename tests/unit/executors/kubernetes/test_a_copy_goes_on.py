@@ -8,11 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-import waiting
 from mlp_hub.kubernetes import reflector
 from mlp_hub.kubernetes.client import KubernetesClient, Listed, WatchEvent
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, Object
 from mlp_hub.kubernetes.reflector import Reflector, Selection
+from support import waiting
 
 
 def config_map(name: str, version: int) -> Object:

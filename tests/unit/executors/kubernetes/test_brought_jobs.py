@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from executors import simulated_attempt
-from mlp_hub.domain.jobs.job import Brought, Cause
+from mlp_hub.domain.jobs.job import Cause, ExternalJob
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
-from mlp_hub.executors.kubernetes.brought import patches
-from mlp_hub.executors.kubernetes.brought.complaints import is_about
-from mlp_hub.executors.kubernetes.brought.forms import FORMS
-from mlp_hub.executors.kubernetes.brought.judging import judge
-from mlp_hub.executors.kubernetes.brought.views import BroughtView, view_of
-from mlp_hub.executors.kubernetes.claims import End
-from mlp_hub.executors.kubernetes.troubles import Complaint
+from mlp_hub.executors.kubernetes.attempt_claims import End
+from mlp_hub.executors.kubernetes.external import patches
+from mlp_hub.executors.kubernetes.external.complaints import is_about
+from mlp_hub.executors.kubernetes.external.forms import FORMS
+from mlp_hub.executors.kubernetes.external.judging import judge
+from mlp_hub.executors.kubernetes.external.views import ExternalView, view_of
+from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.views import PodView
 from mlp_hub.kubernetes.kinds import JOBS, MPI_JOBS, PYTORCH_JOBS, TF_JOBS, Kind
-from pods import asked
-from tenancy import installation
+from support.cluster.pods import asked
+from support.cluster.tenancy import installation
+from support.executors.executors import simulated_attempt
 
 AT = installation()
 SPEC = simulated_attempt("job1.0", {}, placement=("n1", "n2"), workers=2, tenant="red")
@@ -34,7 +34,7 @@ def given(kind: Kind = JOBS, status: dict[str, Any] | None = None, **fields: Any
     return {**found, "status": status or {}}
 
 
-def view(found: dict[str, Any]) -> BroughtView:
+def view(found: dict[str, Any]) -> ExternalView:
     made = view_of(FORMS[found["kind"]], AT, found)
     assert made is not None
     return made
@@ -241,4 +241,4 @@ def test_events_of_others_are_not_believed() -> None:
 
 
 def test_it_has_a_title_that_people_find_it_by() -> None:
-    assert Brought("MPIJob", "mlp-red", "train", "u1").title == "MPIJob mlp-red/train"
+    assert ExternalJob("MPIJob", "mlp-red", "train", "u1").title == "MPIJob mlp-red/train"

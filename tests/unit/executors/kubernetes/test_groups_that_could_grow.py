@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from kube_objects import node_object
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.kubernetes.nodes.description import describe
 from mlp_hub.executors.kubernetes.nodes.groups import NodeGroup, group_of
 from mlp_hub.executors.kubernetes.nodes.table import NodeTable
 from mlp_hub.executors.nodes import Condition, ConditionKind
+from support.cluster.kube_objects import node_object
 
 A100 = {
     "most": "2",

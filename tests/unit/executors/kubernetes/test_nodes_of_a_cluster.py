@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from kube_objects import LOST, READY, node_object
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.kubernetes.nodes.amounts import NONE, NodeAmount
 from mlp_hub.executors.kubernetes.nodes.description import describe
 from mlp_hub.executors.nodes import Condition, ConditionKind, Effect, NodeInfo, Taint
+from support.cluster.kube_objects import LOST, READY, node_object
 
 H100 = {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 SLICES = {"nvidia.com/mig-1g.10gb": "7", "nvidia.com/mig-3g.40gb": "2"}

@@ -9,7 +9,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_objects import LOST, READY, container, node_object, pod_object
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.executors.kubernetes.nodes.description import describe
 from mlp_hub.executors.kubernetes.nodes.requests import Use, use_of
@@ -19,7 +18,8 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import KeptCore
 from mlp_hub.service.admission.snapshot import Holders, SeenNodes
-from scheduler_builders import tenant
+from support.cluster.kube_objects import LOST, READY, container, node_object, pod_object
+from support.scheduler.scheduler_builders import tenant
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 nodes = st.builds(
@@ -114,16 +114,16 @@ def test_the_kept_core_sees_the_same_as_a_rebuilt_one(told: list[tuple[str, Any]
     seen = SeenNodes()
 
     def core(infos: Sequence[NodeInfo]) -> KeptCore:
-        found = Snapshot(tuple(SeenNodes().of(infos, holders)), (red,), (), (), SchedulingPolicy())
+        found = Snapshot(tuple(SeenNodes().seen_nodes(infos, holders)), (red,), (), (), SchedulingPolicy())
         return KeptCore(found, 0.0, {}, JobBackoff(1.0, 2.0))
 
     kept = core(())
     for what, of in told:
         cluster.happens(what, of)
         if what == "look" and cluster.table.renew():
-            kept.nodes_are(seen.of(cluster.table.view, holders))
+            kept.nodes_are(seen.seen_nodes(cluster.table.view, holders))
     cluster.table.renew()
-    kept.nodes_are(seen.of(cluster.table.view, holders))
+    kept.nodes_are(seen.seen_nodes(cluster.table.view, holders))
     mine, anew = kept.core.state, core(cluster.anew()).core.state
     assert {n: mine.index.node(n) for n in mine.index.names} == {
         n: anew.index.node(n) for n in anew.index.names

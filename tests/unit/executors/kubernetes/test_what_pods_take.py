@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kube_objects import container, pod_object
 from mlp_hub.executors.kubernetes.nodes.amounts import MIB, NodeAmount
 from mlp_hub.executors.kubernetes.nodes.requests import Use, requests_of, use_of
 from mlp_hub.kubernetes.quantities import milli, whole
+from support.cluster.kube_objects import container, pod_object
 
 GPU = "nvidia.com/gpu"
 SIDECAR = container("side", restart="Always", cpu="500m", memory="64Mi")

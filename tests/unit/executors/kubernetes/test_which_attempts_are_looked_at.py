@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import waiting
 from mlp_hub.executors.base import AttemptPhase, Observation, Superseded
-from mlp_hub.executors.kubernetes import tending as module
-from mlp_hub.executors.kubernetes.tending import Tending
+from mlp_hub.executors.kubernetes import sync_loop as module
+from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
+from support import waiting
 
 STARTS = Observation("a.0", AttemptPhase.STARTING)
 
@@ -23,7 +23,7 @@ class Watched:
         self.looked: list[str] = []
         self.told: list[str] = []
         self.looked_at = asyncio.Event()
-        self.tending = Tending(self._advance, tells_news=tells_news)
+        self.tending = SyncLoop(self._advance, tells_news=tells_news)
         self.tending.listeners.append(self.told.append)
 
     async def _advance(self, attempt: str) -> tuple[Observation, bool]:
@@ -129,7 +129,7 @@ async def test_a_failed_look_is_repeated_and_a_superseded_watcher_gives_up(
         done.set()
         return STARTS, True
 
-    tending = Tending(advance)
+    tending = SyncLoop(advance)
     running = asyncio.ensure_future(tending.run())
     tending.news("old.0")
     tending.news("a.0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from mlp_hub.executors.kubernetes.why import APART_S, EventsOfNamespaces
+from mlp_hub.executors.kubernetes.no_pods import APART_S, EventsOfNamespaces
 from mlp_hub.kubernetes.client import Listed
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import Begun
+from mlp_hub.hub_integration.providers.provider import PendingLogin
 from mlp_hub.settings import Settings
-from stand_in_issuer import StandIn, stand_in
+from support.login.stand_in_issuer import StandIn, stand_in
 
 
 @pytest.fixture
@@ -32,8 +32,8 @@ def provider(provider_with: Callable[..., OidcProvider]) -> OidcProvider:
 
 
 @pytest.fixture
-def begun(issuer: StandIn) -> Begun:
-    return Begun(
+def begun(issuer: StandIn) -> PendingLogin:
+    return PendingLogin(
         issuer=issuer.issuer,
         redirect_uri="http://localhost:8000/hub/oauth_callback",
         state="0" * 32,

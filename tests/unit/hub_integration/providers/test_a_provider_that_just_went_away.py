@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.hub_integration.providers.asking import Asker, ProviderAway
 from mlp_hub.hub_integration.providers.discovery import NOW_S, READ_AGAIN_S, Discovery
-from stand_in_issuer import StandIn
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, ProviderClient
+from support.login.stand_in_issuer import StandIn
 
 DOCUMENT = "/.well-known/openid-configuration"
 
@@ -20,7 +20,7 @@ class Clock:
 
 async def test_a_known_document_does_not_send_newcomers_to_a_provider_that_is_away(issuer: StandIn) -> None:
     clock = Clock()
-    discovery = Discovery(issuer.issuer, "Stand-in", Asker("Stand-in"), clock)
+    discovery = Discovery(issuer.issuer, "Stand-in", ProviderClient("Stand-in"), clock)
     await discovery.document(within_s=NOW_S)
     issuer.down = True
     clock.now += NOW_S
@@ -37,7 +37,7 @@ async def test_a_known_document_does_not_send_newcomers_to_a_provider_that_is_aw
 
 async def test_a_document_is_read_again_when_it_is_old_and_not_before(issuer: StandIn) -> None:
     clock = Clock()
-    discovery = Discovery(issuer.issuer, "Stand-in", Asker("Stand-in"), clock)
+    discovery = Discovery(issuer.issuer, "Stand-in", ProviderClient("Stand-in"), clock)
     for _ in range(3):
         await discovery.document()
     clock.now += READ_AGAIN_S - 1

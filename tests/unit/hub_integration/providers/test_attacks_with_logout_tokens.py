@@ -19,7 +19,7 @@ from mlp_hub.hub_integration.providers import logout
 from mlp_hub.hub_integration.providers import taken as tokens
 from mlp_hub.hub_integration.providers.discovery import Document
 from mlp_hub.hub_integration.providers.logout import EVENT, LONGEST_S, LogoutHandler, SessionEnd, check
-from mlp_hub.hub_integration.providers.standing import TokenRefused
+from mlp_hub.hub_integration.providers.provider import TokenRefused
 from mlp_language.render import plain
 
 ISSUER, US, NOW, SKEW_S = "https://sso.example.org/realms/mlp", "mlp-hub", 1_800_000_000.0, 30.0
@@ -74,6 +74,8 @@ def test_an_honest_one_says_whose_session_it_was() -> None:
         ({"iat": NOW - LONGEST_S - SKEW_S - 1, "exp": NOW + 10_000}, "is over"),
         ({"iat": NOW + SKEW_S + 1}, "time to come"),
         ({"exp": "soon"}, "exp is no time"),
+        ({"iat": 10**400}, "iat is no time"),
+        ({"exp": float("nan")}, "exp is no time"),
         ({"sub": "", "sid": ""}, "names nobody"),
         ({"sub": ["s-1"]}, "Subject"),
         ({"sub": "s" * 256}, "names nobody"),

@@ -16,11 +16,15 @@ from nativeauthenticator.orm import UserInfo
 from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
 from mlp_hub.hub_integration.providers import identities
 from mlp_hub.hub_integration.providers.authenticator import ARRIVAL, CompanyAccounts
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, Standing
+from mlp_hub.hub_integration.providers.provider import LoginResult, PendingLogin, ProviderIdentity
 from mlp_hub.settings import Settings
 
-ANN = Standing("https://sso.example.org", "s-ann", "ann", "ann@example.org", True, ("/ml/red",), False)
-BEGUN = Begun(ANN.issuer, "http://localhost:8000/hub/oauth_callback", "0" * 32, "nonce", "verifier", "", 0.0)
+ANN = ProviderIdentity(
+    "https://sso.example.org", "s-ann", "ann", "ann@example.org", True, ("/ml/red",), False
+)
+BEGUN = PendingLogin(
+    ANN.issuer, "http://localhost:8000/hub/oauth_callback", "0" * 32, "nonce", "verifier", "", 0.0
+)
 HANDLER = SimpleNamespace(
     current_user=None, request=SimpleNamespace(connection=None, remote_ip="127.0.0.1", headers={})
 )
@@ -56,9 +60,9 @@ def accounts(accounts_with: Make) -> CompanyAccounts:
     return accounts_with()
 
 
-def arrive(accounts: CompanyAccounts, standing: Standing = ANN, **begun: Any) -> dict[str, Any]:
-    arrival = Arrival(standing, {"subject": standing.subject}, None)
-    data = {"username": standing.claimed_name, ARRIVAL: (arrival, replace(BEGUN, **begun))}
+def arrive(accounts: CompanyAccounts, identity: ProviderIdentity = ANN, **begun: Any) -> dict[str, Any]:
+    arrival = LoginResult(identity, {"subject": identity.subject}, None)
+    data = {"username": identity.claimed_name, ARRIVAL: (arrival, replace(BEGUN, **begun))}
     found: dict[str, Any] = asyncio.run(accounts.get_authenticated_user(HANDLER, data))
     return found
 
@@ -151,12 +155,12 @@ def test_one_person_who_is_let_in_twice_at_once_is_one_user(tmp_path: Path, acco
     """Two hubs on one database, as while one takes over from the other."""
     open_ = orm.new_session_factory(f"sqlite:///{tmp_path / 'hub.sqlite'}")
     one, other = accounts_with(db=open_()), accounts_with(db=open_())
-    meanwhile(one, lambda: other._found_or_made(Arrival(ANN, {}, None), BEGUN))
+    meanwhile(one, lambda: other._found_or_made(LoginResult(ANN, {}, None), BEGUN))
     assert arrive(one)["name"] == arrive(other)["name"] == "ann"
     assert [row.name for row in one.db.query(identities.PersonIdentity)] == ["ann"]
     assert [row.username for row in one.db.query(UserInfo)] == ["ann"]
     bob, rob = (replace(ANN, subject=f"s-{name}", claimed_name="bob") for name in ("bob", "rob"))
-    meanwhile(one, lambda: other._found_or_made(Arrival(rob, {}, None), BEGUN))
+    meanwhile(one, lambda: other._found_or_made(LoginResult(rob, {}, None), BEGUN))
     assert arrive(one, bob)["name"] == "bob-2"
     assert arrive(one, rob)["name"] == "bob"
 
@@ -187,7 +191,7 @@ async def test_a_login_waits_until_a_refresh_of_the_same_person_has_ended(
     noted: list[str] = []
     refresher = SimpleNamespace(expect=expect, arrived=noted.append, admin_changed=lambda _name, _admin: None)
     accounts.watching = SimpleNamespace(refresher=refresher)  # type: ignore[assignment]
-    data = {"username": "ann", ARRIVAL: (Arrival(ANN, {"subject": ANN.subject}, None), BEGUN)}
+    data = {"username": "ann", ARRIVAL: (LoginResult(ANN, {"subject": ANN.subject}, None), BEGUN)}
     await accounts.get_authenticated_user(HANDLER, data)
     assert (expected, noted) == ([], ["ann"])
     again = asyncio.create_task(accounts.get_authenticated_user(HANDLER, data))

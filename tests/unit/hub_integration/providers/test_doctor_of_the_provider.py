@@ -15,7 +15,7 @@ from mlp_hub.cli.lifecycle import up
 from mlp_hub.hub_integration.providers.examine import Examination, Finding, redirect_uri
 from mlp_hub.settings import Settings
 from mlp_language.render import plain
-from stand_in_issuer import StandIn
+from support.login.stand_in_issuer import StandIn
 
 
 def look(issuer: StandIn, home: Path, **environ: str) -> list[Finding]:

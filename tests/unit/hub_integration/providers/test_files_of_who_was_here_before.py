@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from jupyterhub import orm
 
 from mlp_hub.hub_integration.providers.authenticator import ARRIVAL, CompanyAccounts
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, Standing
+from mlp_hub.hub_integration.providers.provider import LoginResult, PendingLogin, ProviderIdentity
 from mlp_hub.settings import Settings
 
 ISSUER = "https://sso.example.org"
@@ -30,11 +30,11 @@ def test_a_new_person_does_not_get_the_home_of_an_account_that_was_deleted(tmp_p
     (settings.homes_dir / "ann").mkdir(parents=True)
 
     def name(subject: str) -> str:
-        standing = Standing(ISSUER, subject, "ann", "", False, (), False)
-        begun = Begun(
+        identity = ProviderIdentity(ISSUER, subject, "ann", "", False, (), False)
+        begun = PendingLogin(
             ISSUER, "http://localhost:8000/hub/oauth_callback", "0" * 32, "nonce", "verifier", "", 0.0
         )
-        data = {"username": "ann", ARRIVAL: (Arrival(standing, {}, None), begun)}
+        data = {"username": "ann", ARRIVAL: (LoginResult(identity, {}, None), begun)}
         return str(asyncio.run(accounts.get_authenticated_user(HANDLER, data))["name"])
 
     assert name("1") == "ann-2"

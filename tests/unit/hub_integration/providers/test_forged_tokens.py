@@ -15,17 +15,18 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import Arrival, Begun, TokenRefused
-from stand_in_issuer import CLIENT, StandIn, private_key, published, unsigned
+from mlp_hub.hub_integration.providers.provider import LoginResult, PendingLogin, TokenRefused
+from support.login.stand_in_issuer import CLIENT, StandIn, private_key, published, unsigned
 
 HOUR = 3600
 
 
 def arrive(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, *, code: str = "", iss: str = ""
-) -> Arrival:
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, *, code: str = "", iss: str = ""
+) -> LoginResult:
     """Come back from the provider, which was asked with this login's nonce and challenge."""
     code = code or issuer.code_for(
         nonce=begun.nonce, challenge=begun.challenge, redirect_uri=begun.redirect_uri
@@ -33,7 +34,7 @@ def arrive(
     return asyncio.run(provider.arrived(begun, code, iss or issuer.issuer))
 
 
-def why(issuer: StandIn, provider: OidcProvider, begun: Begun, **how: str) -> str:
+def why(issuer: StandIn, provider: OidcProvider, begun: PendingLogin, **how: str) -> str:
     """Return why nobody is let in."""
     with pytest.raises(TokenRefused) as refused:
         arrive(issuer, provider, begun, **how)
@@ -41,12 +42,12 @@ def why(issuer: StandIn, provider: OidcProvider, begun: Begun, **how: str) -> st
 
 
 def test_the_person_named_in_a_valid_token_is_let_in(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     arrival = arrive(issuer, provider, begun)
-    standing = arrival.standing
-    assert (standing.issuer, standing.subject) == (issuer.issuer, "s-ann")
-    assert (standing.claimed_name, standing.groups, standing.admin) == ("ann", ("/ml/red",), False)
+    identity = arrival.identity
+    assert (identity.issuer, identity.subject) == (issuer.issuer, "s-ann")
+    assert (identity.claimed_name, identity.groups, identity.admin) == ("ann", ("/ml/red",), False)
     assert arrival.entered_at == pytest.approx(time.time(), abs=60)
 
 
@@ -75,10 +76,16 @@ def test_the_person_named_in_a_valid_token_is_let_in(
         ({"sub": "s-bob"}, "returned another user"),
         ({"at_hash": "of-another-one"}, "another access token"),
         ({"auth_time": "today"}, "is not a time"),
+        ({"auth_time": True}, "is not a time"),
+        ({"auth_time": float("nan")}, "is not a time"),
+        ({"nbf": float("nan")}, "is not a time"),
+        ({"exp": float("inf")}, "is not a time"),
+        ({"exp": 10**400}, "is not a time"),
+        ({"nonce": "\ud800"}, "another login"),
     ],
 )
 def test_a_token_that_says_something_else_is_refused(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, claims: dict[str, Any], said: str
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, claims: dict[str, Any], said: str
 ) -> None:
     issuer.claims = claims
     found = why(issuer, provider, begun)
@@ -86,18 +93,18 @@ def test_a_token_that_says_something_else_is_refused(
 
 
 def test_two_audiences_are_right_where_we_are_the_party(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     issuer.claims = {"aud": [CLIENT, "account"], "azp": CLIENT}
-    assert arrive(issuer, provider, begun).standing.subject == "s-ann"
+    assert arrive(issuer, provider, begun).identity.subject == "s-ann"
 
 
 def test_clocks_may_differ_by_the_setting_and_no_more(
-    issuer: StandIn, provider_with: Callable[..., OidcProvider], begun: Begun
+    issuer: StandIn, provider_with: Callable[..., OidcProvider], begun: PendingLogin
 ) -> None:
     ahead = int(time.time()) + 100
     issuer.claims = {"iat": ahead, "exp": ahead + 300}
-    assert arrive(issuer, provider_with(MLP_LOGIN_CLOCK_SKEW_S="200"), begun).standing.subject == "s-ann"
+    assert arrive(issuer, provider_with(MLP_LOGIN_CLOCK_SKEW_S="200"), begun).identity.subject == "s-ann"
     assert "is from the future" in why(issuer, provider_with(MLP_LOGIN_CLOCK_SKEW_S="30"), begun)
 
 
@@ -124,7 +131,7 @@ def _with_public_key_as_secret(claims: dict[str, Any]) -> str:
 def test_a_token_that_anybody_could_have_made_is_refused_even_where_the_provider_announces_such(
     issuer: StandIn,
     provider: OidcProvider,
-    begun: Begun,
+    begun: PendingLogin,
     forge: Callable[[dict[str, Any]], str],
     announced: list[str],
 ) -> None:
@@ -134,14 +141,14 @@ def test_a_token_that_anybody_could_have_made_is_refused_even_where_the_provider
 
 
 def test_a_token_of_another_key_under_a_known_name_is_refused(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     issuer.sign = lambda claims: jwt.encode(claims, private_key("thief"), "RS256", headers={"kid": "first"})
     assert "is not valid" in why(issuer, provider, begun)
 
 
 def test_a_key_that_the_token_brings_along_is_not_used(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     issuer.sign = lambda claims: issuer.signed(
         claims, "thief", jwk=published("thief"), jku="http://127.0.0.1:9/"
@@ -149,43 +156,79 @@ def test_a_key_that_the_token_brings_along_is_not_used(
     assert "a key that the provider does not have" in why(issuer, provider, begun)
 
 
-def test_a_key_for_encryption_signs_nothing(issuer: StandIn, provider: OidcProvider, begun: Begun) -> None:
+def test_a_key_for_encryption_signs_nothing(
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
+) -> None:
     issuer.keys = [published("first", use="enc")]
     assert "a key that the provider does not have" in why(issuer, provider, begun)
 
 
-@pytest.mark.parametrize("token", ["", "a.b", "x" * 1000, "\u0000", "é.é.é", "." * 5000])
+@pytest.mark.parametrize("token", ["", "a.b", "x" * 1000, "\u0000", "é.é.é", "." * 5000, "\ud800.a.b"])
 def test_an_invalid_token_is_refused(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, token: str
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, token: str
 ) -> None:
     issuer.sign = lambda _: token
     assert "ID token" in why(issuer, provider, begun)
 
 
-def test_a_code_is_good_once(issuer: StandIn, provider: OidcProvider, begun: Begun) -> None:
+def test_a_code_is_good_once(issuer: StandIn, provider: OidcProvider, begun: PendingLogin) -> None:
     code = issuer.code_for(nonce=begun.nonce, challenge=begun.challenge, redirect_uri=begun.redirect_uri)
     arrive(issuer, provider, begun, code=code)
     assert "does not accept the code" in why(issuer, provider, begun, code=code)
 
 
 def test_a_code_of_another_browsers_login_is_refused(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     theirs = replace(begun, verifier="another", nonce="another")
     code = issuer.code_for(nonce=theirs.nonce, challenge=theirs.challenge, redirect_uri=theirs.redirect_uri)
     assert "does not accept the code" in why(issuer, provider, begun, code=code)
 
 
+@pytest.mark.parametrize("header", [{"crit": ["made-up"], "made-up": 1}, {"kid": None}])
+def test_a_token_with_a_header_that_is_not_understood_is_refused(
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, header: dict[str, Any]
+) -> None:
+    part = base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "kid": "first", **header}).encode()).decode()
+
+    def forged(claims: dict[str, Any]) -> str:
+        body = issuer.signed(claims).split(".")[1]
+        signed = f"{part.rstrip('=')}.{body}"
+        key = jwt.algorithms.RSAAlgorithm(jwt.algorithms.RSAAlgorithm.SHA256)
+        seal = base64.urlsafe_b64encode(key.sign(signed.encode(), private_key("first"))).decode()
+        return f"{signed}.{seal.rstrip('=')}"
+
+    issuer.sign = forged
+    assert "is not valid" in why(issuer, provider, begun)
+
+
+def test_a_key_that_is_too_short_signs_nothing(
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
+) -> None:
+    short = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505 - the attack
+    told = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(short.public_key()))
+    issuer.keys = [{**told, "kid": "short"}]
+    with pytest.warns(jwt.InsecureKeyLengthWarning):
+        token = jwt.encode(
+            json.loads(base64.urlsafe_b64decode(issuer.id_token(begun.nonce).split(".")[1] + "==")),
+            short,
+            "RS256",
+            headers={"kid": "short"},
+        )
+    issuer.sign = lambda _: token
+    assert "is not valid" in why(issuer, provider, begun)
+
+
 @pytest.mark.parametrize(("says", "iss"), [(True, "https://evil.example"), (False, "https://evil.example")])
 def test_a_login_that_returns_from_another_provider_is_refused(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, says: bool, iss: str
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, says: bool, iss: str
 ) -> None:
     issuer.says_iss = says
     assert "ended elsewhere" in why(issuer, provider, begun, iss=iss)
 
 
 def test_a_provider_that_says_where_from_must_do_so(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     code = issuer.code_for(nonce=begun.nonce, challenge=begun.challenge, redirect_uri=begun.redirect_uri)
     with pytest.raises(TokenRefused) as refused:
@@ -194,7 +237,7 @@ def test_a_provider_that_says_where_from_must_do_so(
 
 
 def test_a_confirmation_asks_for_a_password_that_was_entered_since(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     again = replace(begun, confirms="ann")
     assert "prompt=login" in asyncio.run(provider.login_url(again))
@@ -208,30 +251,30 @@ def test_a_confirmation_asks_for_a_password_that_was_entered_since(
 
 
 def test_an_address_that_is_not_verified_names_nobody(
-    issuer: StandIn, provider_with: Callable[..., OidcProvider], begun: Begun
+    issuer: StandIn, provider_with: Callable[..., OidcProvider], begun: PendingLogin
 ) -> None:
     provider = provider_with(MLP_LOGIN_NAME_CLAIM="email")
     for verified in (False, "true", None, 1):
         issuer.person = {"sub": "s-ann", "email": "admin@example.org", "email_verified": verified}
         assert "not verified" in why(issuer, provider, begun)
     issuer.person["email_verified"] = True
-    assert arrive(issuer, provider, begun).standing.claimed_name == "admin@example.org"
+    assert arrive(issuer, provider, begun).identity.claimed_name == "admin@example.org"
 
 
 @pytest.mark.parametrize("name", ["\ud800", "ann\0", " ", 7, ["ann"], {"name": "ann"}])
 def test_attack_a_name_that_no_table_holds_names_nobody(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, name: object
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, name: object
 ) -> None:
     issuer.person |= {"preferred_username": name, "email": name}
     assert "for the user name is missing" in why(issuer, provider, begun)
     issuer.person["preferred_username"] = "ann"
     email = name if name == " " else ""
-    assert arrive(issuer, provider, begun).standing.email == email
+    assert arrive(issuer, provider, begun).identity.email == email
 
 
 @pytest.mark.parametrize("session", ["\ud800", "a\0", "s" * 256, 7, ["s"]])
 def test_attack_a_session_that_no_table_holds_has_no_name(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, session: object
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, session: object
 ) -> None:
     issuer.claims["sid"] = session
     assert arrive(issuer, provider, begun).auth_state["session"] == ""
@@ -249,26 +292,26 @@ def test_attack_a_session_that_no_table_holds_has_no_name(
     ],
 )
 def test_a_claim_of_groups_is_a_list_of_names_and_all_else_is_left_out(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, said: object, groups: tuple[str, ...]
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, said: object, groups: tuple[str, ...]
 ) -> None:
     issuer.person["groups"] = said
-    assert arrive(issuer, provider, begun).standing.groups == groups
+    assert arrive(issuer, provider, begun).identity.groups == groups
 
 
 def test_more_groups_than_a_row_can_hold_are_refused_and_ten_thousand_are_not(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     issuer.person["groups"] = [f"/ml/group-{n}" for n in range(10_000)]
-    assert len(arrive(issuer, provider, begun).standing.groups) == 10_000
+    assert len(arrive(issuer, provider, begun).identity.groups) == 10_000
     issuer.person["groups"].append("/one/more")
     assert "groups" in why(issuer, provider, begun)
 
 
 def test_groups_may_be_nested_and_administrators_are_who_is_in_theirs(
-    issuer: StandIn, provider_with: Callable[..., OidcProvider], begun: Begun
+    issuer: StandIn, provider_with: Callable[..., OidcProvider], begun: PendingLogin
 ) -> None:
     provider = provider_with(MLP_LOGIN_GROUPS_CLAIM="realm.roles", MLP_LOGIN_ADMIN_GROUPS="ops,root")
     issuer.person["realm"] = {"roles": ["ops", "all"]}
-    assert arrive(issuer, provider, begun).standing.admin
+    assert arrive(issuer, provider, begun).identity.admin
     issuer.person["realm"] = {"roles": ["OPS", "all"]}
-    assert not arrive(issuer, provider, begun).standing.admin
+    assert not arrive(issuer, provider, begun).identity.admin

@@ -1,4 +1,4 @@
-"""GitHub's API as its documentation has it, by an `Asker` that answers from a table."""
+"""GitHub's API as its documentation has it, by a `ProviderClient` that answers from a table."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.hub_integration.providers.asking import ProviderAnswer
 from mlp_hub.hub_integration.providers.github import GitHubProvider
-from mlp_hub.hub_integration.providers.standing import (
-    Arrival,
-    Begun,
+from mlp_hub.hub_integration.providers.provider import (
     LoginEnded,
+    LoginResult,
+    PendingLogin,
     ProviderUnreachable,
     TokenRefused,
 )
+from mlp_hub.hub_integration.providers.provider_client import ProviderAnswer
 from mlp_hub.settings import Settings
 
 AT = "https://github.example.org"
@@ -72,38 +72,40 @@ def github(answers: Answers, tmp_path: Path) -> GitHubProvider:
 
 
 @pytest.fixture
-def begun() -> Begun:
-    return Begun(AT, "http://localhost:8000/hub/oauth_callback", "0" * 32, "nonce", "verifier", "", 0.0)
+def begun() -> PendingLogin:
+    return PendingLogin(
+        AT, "http://localhost:8000/hub/oauth_callback", "0" * 32, "nonce", "verifier", "", 0.0
+    )
 
 
-def arrive(github: GitHubProvider, begun: Begun) -> Arrival:
+def arrive(github: GitHubProvider, begun: PendingLogin) -> LoginResult:
     return asyncio.run(github.arrived(begun, "code", ""))
 
 
 def test_a_person_is_their_number_and_groups_are_organisations_and_teams(
-    github: GitHubProvider, answers: Answers, begun: Begun
+    github: GitHubProvider, answers: Answers, begun: PendingLogin
 ) -> None:
-    standing = arrive(github, begun).standing
-    assert (standing.issuer, standing.subject, standing.claimed_name) == (AT, "7", "Ann")
-    assert (standing.groups, standing.admin) == (("acme", "acme:red"), True)
-    assert (standing.email, standing.email_verified) == ("ann@example.org", True)
+    identity = arrive(github, begun).identity
+    assert (identity.issuer, identity.subject, identity.claimed_name) == (AT, "7", "Ann")
+    assert (identity.groups, identity.admin) == (("acme", "acme:red"), True)
+    assert (identity.email, identity.email_verified) == ("ann@example.org", True)
     assert answers.forms[0]["code_verifier"] == begun.verifier
     assert answers.forms[0]["client_secret"] == "secret"
 
 
 def test_teams_come_page_by_page_and_the_token_goes_nowhere_else(
-    github: GitHubProvider, answers: Answers, begun: Begun
+    github: GitHubProvider, answers: Answers, begun: PendingLogin
 ) -> None:
     first, second = f"{API}/user/teams?per_page=100", f"{API}/user/teams?per_page=100&page=2"
     answers.got[first] = ProviderAnswer(200, [TEAM], f'<{second}>; rel="next", <{second}>; rel="last"')
     blue = {"slug": "blue", "organization": {"login": "acme"}}
     answers.got[second] = ProviderAnswer(200, [blue], '<https://evil.example/x>; rel="next"')
-    assert arrive(github, begun).standing.groups == ("acme", "acme:blue", "acme:red")
+    assert arrive(github, begun).identity.groups == ("acme", "acme:blue", "acme:red")
     assert not [url for url in answers.bearers if "evil" in url]
 
 
 def test_a_code_that_it_does_not_take_is_refused_though_it_says_so_with_success(
-    github: GitHubProvider, answers: Answers, begun: Begun
+    github: GitHubProvider, answers: Answers, begun: PendingLogin
 ) -> None:
     answers.token = {"error": "bad_verification_code", "error_description": "The code has expired."}
     with pytest.raises(TokenRefused) as refused:
@@ -112,7 +114,7 @@ def test_a_code_that_it_does_not_take_is_refused_though_it_says_so_with_success(
 
 
 def test_a_list_that_it_does_not_tell_is_not_an_empty_one(
-    github: GitHubProvider, answers: Answers, begun: Begun
+    github: GitHubProvider, answers: Answers, begun: PendingLogin
 ) -> None:
     state = arrive(github, begun).auth_state
     answers.got[f"{API}/user/teams?per_page=100"] = ProviderAnswer(403, {"message": "rate limit"})
@@ -120,7 +122,7 @@ def test_a_list_that_it_does_not_tell_is_not_an_empty_one(
 
 
 def test_a_renamed_user_stays_the_same_and_a_user_with_an_ended_token_is_logged_out(
-    github: GitHubProvider, answers: Answers, begun: Begun
+    github: GitHubProvider, answers: Answers, begun: PendingLogin
 ) -> None:
     state = arrive(github, begun).auth_state
     answers.got[f"{API}/user"] = ProviderAnswer(200, {"id": 7, "login": "ann-married"})
@@ -135,7 +137,9 @@ def test_a_renamed_user_stays_the_same_and_a_user_with_an_ended_token_is_logged_
     assert asyncio.run(github.refreshed(state)) == LoginEnded("session")
 
 
-def test_a_confirmation_leads_through_the_choice_of_an_account(github: GitHubProvider, begun: Begun) -> None:
+def test_a_confirmation_leads_through_the_choice_of_an_account(
+    github: GitHubProvider, begun: PendingLogin
+) -> None:
     again = replace(begun, confirms="ann")
     assert "prompt=select_account" in asyncio.run(github.login_url(again))
     assert arrive(github, again).entered_at is not None
@@ -144,4 +148,4 @@ def test_a_confirmation_leads_through_the_choice_of_an_account(github: GitHubPro
 
 def test_a_terminals_token_is_refused(github: GitHubProvider) -> None:
     with pytest.raises(TokenRefused):
-        asyncio.run(github.standing_of("access", "", client_id="mlp-cli"))
+        asyncio.run(github.identity_of("access", "", client_id="mlp-cli"))

@@ -11,12 +11,12 @@ from jupyterhub import orm
 
 from mlp_hub.domain.tenants.account_names import is_valid
 from mlp_hub.hub_integration.providers import identities
-from mlp_hub.hub_integration.providers.standing import Standing
+from mlp_hub.hub_integration.providers.provider import ProviderIdentity
 
-ANN = Standing("https://sso.example", "s-ann", "ann", "ann@example.org", True, ("/ml/red",), False)
+ANN = ProviderIdentity("https://sso.example", "s-ann", "ann", "ann@example.org", True, ("/ml/red",), False)
 
 
-def named(name: str, subject: str = "s-x", issuer: str = ANN.issuer) -> Standing:
+def named(name: str, subject: str = "s-x", issuer: str = ANN.issuer) -> ProviderIdentity:
     return replace(ANN, claimed_name=name, subject=subject, issuer=issuer)
 
 
@@ -27,8 +27,8 @@ def db() -> object:
     return made
 
 
-def claim(db: object, standing: Standing, *taken: str) -> str:
-    return identities.claim(db, standing, lambda name: name in taken)
+def claim(db: object, identity: ProviderIdentity, *taken: str) -> str:
+    return identities.claim(db, identity, lambda name: name in taken)
 
 
 def test_a_renamed_person_stays_the_same(db: object) -> None:

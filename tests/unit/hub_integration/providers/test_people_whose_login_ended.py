@@ -16,11 +16,19 @@ import pytest
 from jupyterhub import orm
 from jupyterhub.crypto import CryptKeeper
 from sqlalchemy import event, text
+from sqlalchemy.exc import (
+    DataError,
+    IntegrityError,
+    InvalidRequestError,
+    OperationalError,
+    PendingRollbackError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from mlp_hub.hub_integration.accounts import logins
 from mlp_hub.hub_integration.providers import ends, identities, sids
 from mlp_hub.hub_integration.providers.people import HubPeople
-from mlp_hub.hub_integration.providers.standing import NotStoredError, Standing
+from mlp_hub.hub_integration.providers.provider import NotStoredError, ProviderIdentity
 
 DAY_S = 86_400.0
 SERVER = ""
@@ -70,7 +78,9 @@ class Hub:
     def add(self, name: str, *, server: bool = False) -> None:
         user = orm.User(name=name)
         self.db.add(user)
-        identities.claim(self.db, Standing("i", f"s-{name}", name, "", False, (), False), lambda _: False)
+        identities.claim(
+            self.db, ProviderIdentity("i", f"s-{name}", name, "", False, (), False), lambda _: False
+        )
         if server:
             self.db.add(orm.Spawner(name=SERVER, user=user, server=orm.Server()))
         self.db.commit()
@@ -111,8 +121,8 @@ async def test_tokens_of_whose_login_ended_are_taken_for_the_time_that_is_set_an
     age(hub, "ann", 61)
     assert not people.may_go_on("ann")
     assert not hub.people().may_go_on("ann"), "after a restart too"
-    standing = Standing("i", "s-ann", "ann", "", False, (), False)
-    await people.keep("ann", standing, [], {})
+    identity = ProviderIdentity("i", "s-ann", "ann", "", False, (), False)
+    await people.keep("ann", identity, [], {})
     assert people.may_go_on("ann")
 
 
@@ -123,11 +133,11 @@ async def test_a_login_without_a_browser_restores_access_and_creates_no_browser_
     hub.add("ann")
     people = hub.people(unseen_s=0)
     await people.end("ann", why)
-    people.note_standing("ann", Standing("i", "s-ann", "ann", "", False, (), False), ["/ml/red"])
+    people.note_identity("ann", ProviderIdentity("i", "s-ann", "ann", "", False, (), False), ["/ml/red"])
     assert not ends.has(hub.db, "ann")
     assert hub.groups["ann"] == ["/ml/red"]
     assert hub.states["ann"] is None
-    people.note_standing("nobody", Standing("i", "s-no", "no", "", False, (), False), [])
+    people.note_identity("nobody", ProviderIdentity("i", "s-no", "no", "", False, (), False), [])
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -208,8 +218,8 @@ async def test_a_provider_session_is_matched_to_its_user_only_by_its_name(hub: H
     hub.add("bob")
     people = hub.people()
     for name, session in (("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "")):
-        standing = Standing("i", f"s-{name}", name, "", False, (), False)
-        await people.keep(name, standing, [], {"session": session})
+        identity = ProviderIdentity("i", f"s-{name}", name, "", False, (), False)
+        await people.keep(name, identity, [], {"session": session})
     found = {session: sids.names_of(hub.db, session) for session in ("one", "two", "three", "")}
     assert found == {"one": [], "two": [], "three": ["ann"], "": []}
 
@@ -337,7 +347,9 @@ async def test_tokens_of_a_browser_that_is_logged_out_here_are_forgotten_with_th
     await keep_all(hub, ann, login_by("one"))
     logins.end_all(hub.db, ann.id)
     hub.db.commit()
-    await people.keep("ann", Standing("i", "ann's", "ann", "", False, (), False), [], login_by(renewed))
+    await people.keep(
+        "ann", ProviderIdentity("i", "ann's", "ann", "", False, (), False), [], login_by(renewed)
+    )
     assert hub.db.query(sids.ProviderLogin).count() == 0
 
 
@@ -359,8 +371,8 @@ async def test_renewed_tokens_are_kept_for_the_browsers_of_their_session_and_all
     people = hub.people()
     ann = in_browsers(hub, "ann", "one", "two")
     held = await keep_all(hub, ann, login_by("one"), login_by("two"))
-    standing = Standing("i", "ann's", "ann", "", False, (), False)
-    await people.keep("ann", standing, [], login_by("two", refresh_token="renewed"))
+    identity = ProviderIdentity("i", "ann's", "ann", "", False, (), False)
+    await people.keep("ann", identity, [], login_by("two", refresh_token="renewed"))
     found = [(await sids.login_of(hub.db, login)).get("refresh_token") for login in held]
     assert found == [None, "renewed"]
     await people.end("ann", "disabled")
@@ -374,16 +386,49 @@ async def test_a_login_that_the_database_does_not_take_says_so_and_is_whole_at_t
     people = hub.people()
     ann = in_browsers(hub, "ann", "one")
     held = await keep_all(hub, ann, login_by("one"))
-    standing, renewed = Standing("i", "s-ann", "ann", "", False, (), False), login_by("one", id_token="new")
+    identity, renewed = (
+        ProviderIdentity("i", "s-ann", "ann", "", False, (), False),
+        login_by("one", id_token="new"),
+    )
     hub.db.execute(text("PRAGMA query_only=ON"))
     with pytest.raises(NotStoredError, match="readonly"):
-        await people.keep("ann", standing, ["/ml/red"], renewed)
+        await people.keep("ann", identity, ["/ml/red"], renewed)
     assert hub.groups == {}
     assert await sids.login_of(hub.db, held[0]) == login_by("one"), "what reads goes on"
     hub.db.execute(text("PRAGMA query_only=OFF"))
-    await people.keep("ann", standing, ["/ml/red"], renewed)
+    await people.keep("ann", identity, ["/ml/red"], renewed)
     assert hub.groups == {"ann": ["/ml/red"]}
     assert await sids.login_of(hub.db, held[0]) == renewed
+
+
+@pytest.mark.usefixtures("key")
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (OperationalError("UPDATE", {}, Exception("the disk is full")), True),
+        (IntegrityError("INSERT", {}, Exception("another hub was first")), True),
+        (PendingRollbackError("of another request"), True),
+        (PoolTimeoutError("no connection"), True),
+        (DataError("UPDATE", {}, Exception("too long")), False),
+        (InvalidRequestError("of the code"), False),
+        (ValueError("the key does not fit"), False),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+async def test_only_failures_that_can_pass_are_worth_another_try(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, error: Exception, passes: bool
+) -> None:
+    hub.add("ann")
+    people = hub.people()
+
+    async def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sids, "renew_logins", fail)
+    identity = ProviderIdentity("i", "s-ann", "ann", "", False, (), False)
+    with pytest.raises(NotStoredError if passes else type(error)):
+        await people.keep("ann", identity, [], login_by("one"))
+    assert hub.db.query(sids.ProviderSession).count() == 0, "what is half done is rolled back"
 
 
 @pytest.mark.usefixtures("key")

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from mlp_hub.hub_integration.providers import discovery
-from mlp_hub.hub_integration.providers.asking import ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.standing import (
-    Arrival,
-    Begun,
+from mlp_hub.hub_integration.providers.provider import (
     LoginEnded,
+    LoginResult,
+    PendingLogin,
+    ProviderIdentity,
     ProviderUnreachable,
-    Standing,
     TokenRefused,
 )
+from mlp_hub.hub_integration.providers.provider_client import ProviderAway, RegisteredClient
 from mlp_hub.hub_integration.providers.tokens import KeptLogin
-from stand_in_issuer import StandIn, published
+from support.login.stand_in_issuer import StandIn, published
 
 DOCUMENT = "/.well-known/openid-configuration"
 
@@ -42,26 +42,26 @@ def clock(provider: OidcProvider) -> Clock:
     return made
 
 
-async def arrive(issuer: StandIn, provider: OidcProvider, begun: Begun) -> Arrival:
+async def arrive(issuer: StandIn, provider: OidcProvider, begun: PendingLogin) -> LoginResult:
     code = issuer.code_for(nonce=begun.nonce, challenge=begun.challenge, redirect_uri=begun.redirect_uri)
     return await provider.arrived(begun, code, issuer.issuer)
 
 
 def test_keys_that_change_under_load_are_asked_for_once(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, clock: Clock
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, clock: Clock
 ) -> None:
     async def rounds() -> list[Any]:
         await arrive(issuer, provider, begun)
         issuer.keys, issuer.signs_with = [published("second")], "second"
         return await asyncio.gather(*(arrive(issuer, provider, begun) for _ in range(20)))
 
-    assert {one.standing.subject for one in asyncio.run(rounds())} == {"s-ann"}
+    assert {one.identity.subject for one in asyncio.run(rounds())} == {"s-ann"}
     assert issuer.requests["/keys"] == 2
     assert issuer.requests[DOCUMENT] == 1
 
 
 async def test_a_signature_by_the_old_key_is_invalid_once_the_new_keys_are_read(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, clock: Clock
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, clock: Clock
 ) -> None:
     await arrive(issuer, provider, begun)
     issuer.keys = [published("second")]  # the thief of the first one goes on to sign with it
@@ -72,7 +72,7 @@ async def test_a_signature_by_the_old_key_is_invalid_once_the_new_keys_are_read(
 
 
 def test_tokens_with_made_up_keys_make_the_provider_be_asked_a_few_times_and_no_more(
-    issuer: StandIn, provider: OidcProvider, begun: Begun, clock: Clock
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin, clock: Clock
 ) -> None:
     async def flood() -> None:
         for n in range(40):
@@ -85,7 +85,7 @@ def test_tokens_with_made_up_keys_make_the_provider_be_asked_a_few_times_and_no_
     issuer.sign = issuer.signed
     issuer.keys, issuer.signs_with = [published("second")], "second"
     clock.now += 60
-    assert asyncio.run(arrive(issuer, provider, begun)).standing.subject == "s-ann"
+    assert asyncio.run(arrive(issuer, provider, begun)).identity.subject == "s-ann"
 
 
 def test_the_document_is_read_again_and_an_old_one_serves_while_the_provider_is_away(
@@ -125,7 +125,9 @@ def test_a_document_of_somebody_else_or_that_leads_secrets_into_the_clear_is_ref
     assert said in away.value.message.template
 
 
-def test_a_provider_outage_is_reported_by_name(issuer: StandIn, provider: OidcProvider, begun: Begun) -> None:
+def test_a_provider_outage_is_reported_by_name(
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
+) -> None:
     issuer.down = True
     with pytest.raises(ProviderAway) as away:
         asyncio.run(provider.login_url(begun))
@@ -136,11 +138,11 @@ def test_a_provider_outage_is_reported_by_name(issuer: StandIn, provider: OidcPr
 
 
 @pytest.fixture
-def state(issuer: StandIn, provider: OidcProvider, begun: Begun) -> dict[str, Any]:
+def state(issuer: StandIn, provider: OidcProvider, begun: PendingLogin) -> dict[str, Any]:
     return asyncio.run(arrive(issuer, provider, begun)).auth_state
 
 
-def now(provider: OidcProvider, state: dict[str, Any]) -> Standing:
+def now(provider: OidcProvider, state: dict[str, Any]) -> ProviderIdentity:
     """Ask, and return how the person stands, who is still there."""
     found = asyncio.run(provider.refreshed(state))
     assert isinstance(found, tuple), found
@@ -170,7 +172,7 @@ def test_a_token_that_has_expired_is_renewed(
     expired = {**state, "access_token": "expired"}
     assert now(provider, expired).groups == ("/ml/blue",)
     assert expired["access_token"] != "expired"
-    assert KeptLogin.of(expired) is not None
+    assert KeptLogin.from_state(expired) is not None
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_a_refusal_that_is_about_the_hub_puts_nobody_out(
 
 
 def test_a_code_that_is_refused_because_of_the_hub_is_not_the_person_s_mistake(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     provider._client = RegisteredClient(provider._client.name, "another secret")
     with pytest.raises(ProviderAway) as caught:
@@ -247,7 +249,7 @@ def test_a_login_from_another_provider_is_not_refreshed(
 
 
 def test_groups_found_only_in_id_tokens_come_from_a_new_one(
-    issuer: StandIn, provider: OidcProvider, begun: Begun
+    issuer: StandIn, provider: OidcProvider, begun: PendingLogin
 ) -> None:
     del issuer.person["groups"]
     issuer.claims = {"groups": ["/ml/red"]}
@@ -262,12 +264,12 @@ def test_tokens_of_a_terminal_are_accepted_only_for_its_own_client(
     provider = provider_with()
     got = issuer.grant()
     tokens = (got["access_token"], issuer.id_token(aud="mlp-cli", azp="mlp-cli"))
-    standing = asyncio.run(provider.standing_of(*tokens, client_id="mlp-cli"))
-    assert isinstance(standing, Standing)
-    assert standing.groups == ("/ml/red",)
+    identity = asyncio.run(provider.identity_of(*tokens, client_id="mlp-cli"))
+    assert isinstance(identity, ProviderIdentity)
+    assert identity.groups == ("/ml/red",)
     with pytest.raises(TokenRefused):
-        asyncio.run(provider.standing_of(got["access_token"], got["id_token"], client_id="mlp-cli"))
-    assert asyncio.run(provider.standing_of("no-token", tokens[1], client_id="mlp-cli")) == LoginEnded(
+        asyncio.run(provider.identity_of(got["access_token"], got["id_token"], client_id="mlp-cli"))
+    assert asyncio.run(provider.identity_of("no-token", tokens[1], client_id="mlp-cli")) == LoginEnded(
         "session"
     )
 

@@ -11,25 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.hub_integration.providers import refresh
+from mlp_hub.hub_integration.providers.provider import (
+    AuthState,
+    LoginEnded,
+    NotStoredError,
+    ProviderIdentity,
+    ProviderUnreachable,
+)
 from mlp_hub.hub_integration.providers.refresh import (
     AWAY_AFTER,
     AWAY_AGAIN_S,
     TOGETHER,
-    ProviderSweep,
+    ProviderPass,
     Refresher,
     whom_to_ask,
-)
-from mlp_hub.hub_integration.providers.standing import (
-    AuthState,
-    LoginEnded,
-    NotStoredError,
-    ProviderUnreachable,
-    Standing,
 )
 from mlp_hub.service.tenants.groups import policy_of
 from mlp_language.message import msg
 from mlp_spawner.errors import ServiceUnreachable
-from waiting import until
+from support.waiting import until
 
 POLICY = policy_of(["/ml/{tenant} -> {tenant}"], title="Keycloak")
 AWAY = ProviderUnreachable(msg("it does not answer"))
@@ -49,6 +49,8 @@ class World:
         self.used: set[tuple[str, int]] = set()
         self.full = False
         """Whether the hub's database takes no writes."""
+        self.broken = False
+        """Whether what is stored fails for another reason than the database."""
         self.refused = 0
         self.ended: list[tuple[str, str]] = []
         self.gone: set[str] = set()
@@ -66,12 +68,12 @@ class World:
         self.gate = asyncio.Event()
         self.gate.set()
         self.refresher = Refresher(self, self, self, POLICY, lambda: self.now, every_s=30)
-        self.sweep = ProviderSweep(self.refresher, self, self, every_s=30)
+        self.provider_pass = ProviderPass(self.refresher, self, self, every_s=30)
 
     # the provider: each refresh token holds once
     async def refreshed(
         self, auth_state: AuthState
-    ) -> tuple[Standing, dict[str, Any]] | LoginEnded | ProviderUnreachable:
+    ) -> tuple[ProviderIdentity, dict[str, Any]] | LoginEnded | ProviderUnreachable:
         name = str(auth_state["name"])
         self.asked.append(name)
         await self.gate.wait()
@@ -79,8 +81,8 @@ class World:
             return self.answers[name]
         assert (name, auth_state["use"]) not in self.used, "a refresh token was used twice"
         self.used.add((name, auth_state["use"]))
-        standing = Standing("i", name, name, "", False, tuple(self.groups[name]), admin=False)
-        return standing, {**auth_state, "use": auth_state["use"] + 1}
+        identity = ProviderIdentity("i", name, name, "", False, tuple(self.groups[name]), admin=False)
+        return identity, {**auth_state, "use": auth_state["use"] + 1}
 
     async def unreachable(self) -> ProviderUnreachable | None:
         return AWAY if self.away else None
@@ -93,16 +95,19 @@ class World:
         return self.states.get(name)
 
     async def keep(
-        self, name: str, standing: Standing, groups: Sequence[str], state: Mapping[str, Any]
+        self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
     ) -> bool | None:
-        assert standing.subject == name
+        assert identity.subject == name
         if self.full:
             self.refused += 1
             raise NotStoredError("the disk is full")
+        if self.broken:
+            self.refused += 1
+            raise ValueError("the key does not fit")
         self.states[name], self.kept[name] = dict(state), list(groups)
         return self.admins.pop(name, None)
 
-    def note_standing(self, name: str, standing: Standing, groups: Sequence[str]) -> bool | None:
+    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> bool | None:
         self.kept[name] = groups
         return self.admins.pop(name, None)
 
@@ -135,7 +140,7 @@ class World:
         return set(self.gone)
 
     # the service
-    async def standing(self, user: str, **told: object) -> None:
+    async def report_identity(self, user: str, **told: object) -> None:
         if not self.service_there:
             raise ServiceUnreachable("away")
         self.told.append((user, told))
@@ -145,7 +150,7 @@ class World:
             raise ServiceUnreachable("away")
         return self.jobs
 
-    async def provider_standing(self, *, away: bool, refuses: str) -> None:
+    async def report_provider(self, *, away: bool, refuses: str) -> None:
         if not self.service_there:
             raise ServiceUnreachable("away")
         self.there.append(not away)
@@ -208,12 +213,12 @@ async def test_a_note_of_the_end_of_one_session_leaves_the_others() -> None:
 
 async def test_a_lost_group_is_told_without_a_request_of_the_person_who_has_only_a_job() -> None:
     world = World("ann", "bob")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     world.told.clear()
     world.groups["ann"] = []
     world.jobs = ["ann", "stranger"]
     world.now += 45
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.asked[2:] == ["ann", "bob"]
     assert world.told == [("ann", {"groups": [], "left_out": []})]
     assert world.kept["ann"] == []
@@ -223,14 +228,14 @@ async def test_a_disabled_account_ends_and_the_service_is_notified_as_long_as_jo
     world = World("ann")
     world.servers, world.jobs = {"ann"}, ["ann"]
     world.answers["ann"] = LoginEnded("disabled")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.ended == [("ann", "disabled")]
     assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.told[1:] == [("ann", {"ended": "disabled"})]
     world.jobs = []
     world.now += 60
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert len(world.told) == 2
     assert world.asked == ["ann"]
 
@@ -243,8 +248,8 @@ async def test_the_audit_log_hears_once_of_an_account_that_was_taken_away_though
     assert not await world.refresher.stays("ann")
     assert world.told == []
     world.service_there = True
-    await world.sweep.turn(world.now)
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
 
 
@@ -268,14 +273,14 @@ async def test_the_audit_log_hears_once_of_an_admin_right_that_a_group_gave_or_t
 async def test_the_service_hears_the_provider_s_words_against_the_hub_until_a_login_succeeds() -> None:
     world = World("ann")
     world.refresher.login_refused = msg("the secret is wrong")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert (world.there, world.refuses) == ([True], "the secret is wrong")
     world.refresher.arrived("ann")
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.refuses == ""
     world.answers["ann"] = ProviderUnreachable(msg("it is another realm"), misconfigured=True)
     world.now += 30
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert (world.there[-1], world.refuses) == (False, "it is another realm")
 
 
@@ -285,7 +290,7 @@ async def test_a_login_that_ended_at_the_provider_ends_here_and_is_asked_about_n
     assert not await world.refresher.stays("ann")
     assert world.ended == [("ann", "session")]
     world.jobs, world.now = ["ann"], world.now + 60
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.asked == ["ann"]
     assert world.told == [("ann", {"ended": "session"})]
 
@@ -295,14 +300,14 @@ async def test_while_the_provider_is_away_all_stay_and_a_turn_is_given_up_soon()
     world = World(*names)
     world.answers = dict.fromkeys(names, AWAY)
     assert await world.refresher.stays("u0")
-    asked = await world.sweep.turn(world.now)
+    asked = await world.provider_pass.turn(world.now)
     assert AWAY_AFTER <= asked < AWAY_AFTER + TOGETHER
     assert world.refresher.away == AWAY.message
     assert (world.ended, world.told) == ([], [])
     assert world.there == [False]
     world.answers = {}
     world.states = {name: world.states[name] for name in names[:3]}
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.refresher.away is None
     assert world.there == [False, True]
     assert {name for name, _ in world.told} == set(names[:3])
@@ -318,7 +323,7 @@ async def test_a_provider_that_hangs_holds_a_request_for_a_moment_and_its_answer
         assert await world.refresher.stays("ann")
     assert world.asked == ["ann"]
     world.gate.set()
-    await world.refresher.look("ann")
+    await world.refresher.refresh_person("ann")
     assert world.ended == [("ann", "disabled")]
 
 
@@ -334,7 +339,7 @@ async def test_a_provider_that_is_away_is_asked_now_and_then_and_nobody_waits_fo
     await asyncio.sleep(0)
     assert world.asked == ["u0", "u1", "u2"]
     world.gate.set()
-    await world.refresher.look("u0")
+    await world.refresher.refresh_person("u0")
     assert world.refresher.away is None
 
 
@@ -343,11 +348,11 @@ async def test_with_nobody_to_ask_about_the_provider_itself_is_looked_for_and_ea
 ):
     world = World()
     for world.away in (False, True, True, False):
-        assert await world.sweep.turn(world.now) == 0
+        assert await world.provider_pass.turn(world.now) == 0
     assert world.there == [True, False, False, True]
     assert world.left == 4
     world.service_there = False  # it is told at the next turn
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.there == [True, False, False, True]
 
 
@@ -400,6 +405,24 @@ async def test_a_renewed_login_that_cannot_be_stored_is_kept_in_memory_and_store
     assert world.told[1:] == [("ann", {"groups": ["/ml/red"], "left_out": [], "admin": True})]
 
 
+async def test_an_answer_that_cannot_be_stored_for_another_reason_than_the_database_is_logged_once_and_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(refresh, "STORE_AGAIN_S", 0.001)
+    world = World("ann", "bob")
+    world.full = True
+    for name in ("ann", "bob"):
+        assert await world.refresher.stays(name)
+    world.full, world.broken = False, True
+    assert world.refresher._storing is not None
+    refused = world.refused
+    async with asyncio.timeout(30):
+        await world.refresher._storing
+    assert (world.refresher._unstored, world.refused - refused) == ({}, 2)
+    failures = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert [record.args for record in failures] == [("ann",), ("bob",)]
+
+
 async def test_an_unstored_login_is_stored_before_the_next_one_and_forgotten_with_its_session() -> None:
     world = World("ann", "bob")
     world.full = True
@@ -422,7 +445,7 @@ async def test_a_report_that_the_service_missed_is_repeated() -> None:
     world.service_there = False
     assert await world.refresher.stays("ann")
     world.service_there, world.now = True, world.now + 30
-    await world.sweep.turn(world.now)
+    await world.provider_pass.turn(world.now)
     assert world.told == [("ann", {"groups": ["/ml/red"], "left_out": []})]
 
 
@@ -457,9 +480,9 @@ def test_by_and_by_everybody_is_asked_about_however_many_there_are() -> None:
 
 async def test_the_service_knows_a_user_who_logs_in_before_their_first_page() -> None:
     world = World("ann")
-    standing = Standing("i", "ann", "ann", "", False, ("/ml/red",), admin=False)
+    identity = ProviderIdentity("i", "ann", "ann", "", False, ("/ml/red",), admin=False)
     for world.service_there in (False, True):
-        await world.refresher.welcome("ann", standing)
+        await world.refresher.welcome("ann", identity)
     ((who, told),) = world.told
     assert (who, told["groups"]) == ("ann", ["/ml/red"])
 
@@ -469,8 +492,8 @@ async def test_news_from_the_provider_counts_after_a_request_that_began_earlier(
     world.gate.clear()
     asking = asyncio.create_task(world.refresher.stays("ann"))
     await asyncio.sleep(0)  # it has begun
-    standing = Standing("i", "ann", "ann", "", False, ("/ml/blue",), admin=False)
-    telling = asyncio.create_task(world.refresher.told_of("ann", standing))
+    identity = ProviderIdentity("i", "ann", "ann", "", False, ("/ml/blue",), admin=False)
+    telling = asyncio.create_task(world.refresher.accept_identity("ann", identity))
     await asyncio.sleep(0)
     assert (world.asked, world.kept) == (["ann"], {})
     world.gate.set()

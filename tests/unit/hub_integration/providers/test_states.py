@@ -47,32 +47,32 @@ def test_the_browser_that_began_a_login_finishes_it_and_only_once(kept: States) 
     browser = Browser()
     begun = kept.begin(browser, ISSUER, BACK, "/hub/token", confirms="ann")
     copied = dict(browser.cookies)
-    assert kept.take(browser, begun.state) == begun
+    assert kept.take_pending(browser, begun.state) == begun
     assert browser.cookies == {}
     browser.cookies = copied
-    assert kept.take(browser, begun.state) is None, "somebody kept the cookie"
+    assert kept.take_pending(browser, begun.state) is None, "somebody kept the cookie"
 
 
 def test_another_browser_cannot_finish_it(kept: States) -> None:
     mine, theirs = Browser(), Browser()
     begun = kept.begin(mine, ISSUER, BACK, "")
     kept.begin(theirs, ISSUER, BACK, "")
-    assert kept.take(theirs, begun.state) is None
-    assert kept.take(mine, begun.state) == begun
+    assert kept.take_pending(theirs, begun.state) is None
+    assert kept.take_pending(mine, begun.state) == begun
 
 
 @pytest.mark.parametrize("state", ["", "x", "é" * 50, "0" * 32])
 def test_a_state_that_was_never_given_is_nobodys(kept: States, state: str) -> None:
     browser = Browser()
     kept.begin(browser, ISSUER, BACK, "")
-    assert kept.take(browser, state) is None
+    assert kept.take_pending(browser, state) is None
 
 
 def test_a_login_ends_after_a_while(kept: States, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = Browser()
     begun = kept.begin(browser, ISSUER, BACK, "")
     monkeypatch.setattr(states.time, "time", lambda: begun.at + states.KEPT_S + 1)
-    assert kept.take(browser, begun.state) is None
+    assert kept.take_pending(browser, begun.state) is None
 
 
 def test_tabs_are_apart_and_thousands_of_them_fill_no_browser(kept: States) -> None:

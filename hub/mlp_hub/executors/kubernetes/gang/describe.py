@@ -12,8 +12,8 @@ from mlp_hub.executors.kubernetes.gang.made import Described
 from mlp_hub.executors.kubernetes.gang.shape import LONGEST_NAME, Outline
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, Installation
 from mlp_hub.executors.kubernetes.nodes.devices import USUAL
+from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.tenancy.network import between_ranks
-from mlp_hub.executors.kubernetes.ways import Ways
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import (
     JOBS,
@@ -64,7 +64,7 @@ class Gang:
 
 
 def describe(
-    spec: LaunchSpec, at: Installation, ways: Ways, name: str, devices: Collection[str] = ()
+    spec: LaunchSpec, at: Installation, ways: OperatorWays, name: str, devices: Collection[str] = ()
 ) -> Gang:
     """Return the objects of an attempt, called `name`; raise `CannotStart` if the cluster can never run it.
 
@@ -74,7 +74,7 @@ def describe(
         raise ValueError(f"{name} is longer than {LONGEST_NAME} characters")
     if any(mount.name == FILES_CLAIM for mount in spec.mounts):
         raise CannotStart(msg("{name} holds everybody's files and cannot be mounted", name=FILES_CLAIM))
-    way = ways.of(spec.runtime, spec.ranks)
+    way = ways.way_of(spec.runtime, spec.ranks)
     together = ways.gangs and spec.ranks > 1 and way.kind != VOLCANO_JOBS  # which sees to it itself
     shape = Outline(spec, at, way, name, together, _device(spec, devices))
     made = _MAKERS[way.kind](shape)

@@ -13,9 +13,9 @@ from mlp_hub.executors.kubernetes.gang.shape import Outline, RankGroup
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, JOB
 from mlp_hub.executors.kubernetes.nodes.affinity import on_nodes
 from mlp_hub.executors.kubernetes.nodes.devices import no_gpus
-from mlp_hub.executors.mounted.prepare import model_directory
 from mlp_hub.executors.nodes import TENANT as TENANT_TAINT
 from mlp_hub.executors.places import home_mount
+from mlp_hub.executors.shared_volume.prepare import model_directory
 from mlp_hub.executors.workspace import MODEL, WORKSPACE
 from mlp_hub.kubernetes import names, restricted
 from mlp_hub.kubernetes.kinds import Object, labels_of
@@ -196,7 +196,7 @@ def _mounts(shape: Outline) -> list[dict[str, Any]]:
     spec, at = shape.spec, shape.at
     mounts: list[dict[str, Any]] = [
         _mount("files", home_mount(spec.user), at.below(at.directories.home(spec.user))),
-        _mount("files", WORKSPACE, at.below(at.directories.workspace(spec.of))),
+        _mount("files", WORKSPACE, at.below(at.directories.workspace(spec.of_run))),
         _mount("start", MOUNT, read_only=True),
         _mount("start", "/etc/passwd", USERS, read_only=True),
         _mount("tmp", "/tmp"),  # noqa: S108 - the pod's own

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.ways import Way
+from mlp_hub.executors.kubernetes.operators import Way
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import Kind, Object
 

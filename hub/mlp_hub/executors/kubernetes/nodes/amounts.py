@@ -43,7 +43,7 @@ class NodeAmount(NamedTuple):
             max(self.cpu, other.cpu), max(self.ram, other.ram), max(self.rom, other.rom), devices
         )
 
-    def of(self, device: str | None, kind: str | None) -> Resources:
+    def resources_of(self, device: str | None, kind: str | None) -> Resources:
         """Return it as the hub counts, of devices this one alone, and nothing below zero."""
         gpu = max(0, dict(self.devices).get(device, 0)) * MILLI if device else 0
         kinds = ((kind, gpu),) if kind and gpu else ()

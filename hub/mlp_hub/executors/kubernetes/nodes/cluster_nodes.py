@@ -72,7 +72,7 @@ class ClusterNodes:
             asyncio.create_task(self._groups.run(), name="groups of nodes"),
         ]
         for task in self._tasks:
-            task.add_done_callback(_tell_fault)
+            task.add_done_callback(_log_fault)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(OPEN_S):
                 await asyncio.shield(self._tasks[2])
@@ -105,7 +105,7 @@ class ClusterNodes:
         await self._nodes.synced()
         await self._pods.synced()
         self._complete = True
-        self._tell()
+        self._notify()
 
     def _describe(self, node: Object) -> Description:
         return describe(node, self._at.tolerations, self._at.cpu_overcommit)
@@ -115,21 +115,21 @@ class ClusterNodes:
 
     def _node_is(self, key: Key, now: Description | None) -> None:
         self._table.node_is(key[1], now)
-        self._tell_soon()
+        self._notify_soon()
 
     def _pod_is(self, before: Use | None, now: Use | None) -> None:
         self._table.pod_is(before, now)
-        self._tell_soon()
+        self._notify_soon()
 
     def _group_is(self, key: Key, now: NodeGroup | None) -> None:
         self._table.group_is(key[1], now)
-        self._tell_soon()
+        self._notify_soon()
 
-    def _tell_soon(self) -> None:
+    def _notify_soon(self) -> None:
         if self._complete and self._soon is None:
-            self._soon = asyncio.get_running_loop().call_later(GATHER_S, self._tell)
+            self._soon = asyncio.get_running_loop().call_later(GATHER_S, self._notify)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._soon = None
         if self._table.renew():
             for callback in self._callbacks:
@@ -144,6 +144,6 @@ def _group(found: Object) -> NodeGroup | None:
         return None
 
 
-def _tell_fault(task: asyncio.Task[None]) -> None:
+def _log_fault(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("the %s are not watched any more", task.get_name(), exc_info=error)

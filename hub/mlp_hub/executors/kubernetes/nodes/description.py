@@ -55,7 +55,7 @@ class Description:
         )
 
     def _given_out(self, amount: NodeAmount) -> Resources:
-        found = amount.of(self.device, self.kind)
+        found = amount.resources_of(self.device, self.kind)
         return found.but(cpu=int(found.cpu * self.cpu_overcommit))
 
 
@@ -71,7 +71,7 @@ def describe(node: Object, tolerated: Iterable[Toleration] = (), cpu_overcommit:
     return Description(
         name_of(node),
         allocatable,
-        capacity.of(device, kind),
+        capacity.resources_of(device, kind),
         device,
         kind,
         {short: labels[long] for long, short in _SHORT.items() if long in labels} | dict(labels),

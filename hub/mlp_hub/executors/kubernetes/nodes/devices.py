@@ -52,11 +52,11 @@ def label_of(device: str, labels: Mapping[str, str]) -> tuple[str, str] | None:
 def kind_of(device: str, labels: Mapping[str, str]) -> str | None:
     """Return the kind of a node's GPUs, written as on a single machine: `nvidia-h100-80gb-hbm3`; None where no label tells."""
     label = label_of(device, labels)
-    told = None if label is None else label[1]
-    if told is None and device.startswith(_MIG):
+    labelled = None if label is None else label[1]
+    if labelled is None and device.startswith(_MIG):
         whole = labels.get("nvidia.com/gpu.product", "nvidia")
-        told = f"{whole}-{device.removeprefix('nvidia.com/')}"
-    return None if told is None else kind_name(told) or None
+        labelled = f"{whole}-{device.removeprefix('nvidia.com/')}"
+    return None if labelled is None else kind_name(labelled) or None
 
 
 def _labels_of(device: str) -> tuple[str, ...]:

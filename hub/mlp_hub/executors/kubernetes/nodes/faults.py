@@ -39,12 +39,12 @@ _WRONG = {
 def conditions_of(node: Object) -> tuple[Condition, ...]:
     """Return the faults of a node, each kind once; the node's own message has priority."""
     found: dict[ConditionKind, str] = {}
-    for kind, message in _told(node):
+    for kind, message in _conditions_of(node):
         found[kind] = found.get(kind) or message
     return tuple(Condition(kind, found[kind]) for kind in ConditionKind if kind in found)
 
 
-def _told(node: Object) -> Iterator[tuple[ConditionKind, str]]:
+def _conditions_of(node: Object) -> Iterator[tuple[ConditionKind, str]]:
     conditions: Sequence[Mapping[str, Any]] = node.get("status", {}).get("conditions") or ()
     for each in conditions:
         if each["type"] == "Ready" and each["status"] != "True":

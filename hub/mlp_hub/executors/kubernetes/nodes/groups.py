@@ -53,7 +53,7 @@ def group_of(found: Object) -> NodeGroup:
     if not most.isdigit() or int(most) > MOST:
         raise ValueError(f"most is {most!r}; it is the number of nodes that it may have, {MOST} at most")
     gpus, kind = data.get("gpu", "0"), kind_name(data.get("gpu-kind", "")) or None
-    amount = amount_of({**data, USUAL: gpus}).of(USUAL, kind)  # whichever: they are counted only
+    amount = amount_of({**data, USUAL: gpus}).resources_of(USUAL, kind)  # whichever: they are counted only
     if not amount.cpu or not amount.ram:
         raise ValueError("cpu and memory are what a node of it has, such as 64 and 512Gi")
     return NodeGroup(name, label, value, int(most), amount, kind if amount.gpu else None)

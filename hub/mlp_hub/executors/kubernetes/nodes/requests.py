@@ -51,9 +51,10 @@ def requests_of(pod: Object) -> NodeAmount:
     total = total.or_more(most)
     whole = _requests(spec)
     if whole:
-        told = amount_of(whole)
+        stated = amount_of(whole)
         total = total._replace(
-            cpu=told.cpu if "cpu" in whole else total.cpu, ram=told.ram if "memory" in whole else total.ram
+            cpu=stated.cpu if "cpu" in whole else total.cpu,
+            ram=stated.ram if "memory" in whole else total.ram,
         )
     return total.plus(amount_of(spec.get("overhead")))
 

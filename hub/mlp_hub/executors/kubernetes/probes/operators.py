@@ -52,7 +52,7 @@ async def _takes_up(
     wanted = kind.named(f"held-{kind.plural}", space, spec=_held(at, kind))
     try:
         await client.create(wanted, kind)
-        if await _told(client, kind, wanted, patience_s):
+        if await _gets_condition(client, kind, wanted, patience_s):
             return None
     except MessageError as error:
         return error.message
@@ -68,14 +68,14 @@ async def _binds(client: KubernetesClient, at: Installation, space: str, patienc
     try:
         await client.create(group, POD_GROUPS)
         await start(client, bound)
-        if await _told(client, kinds.PODS, bound, patience_s):
+        if await _gets_condition(client, kinds.PODS, bound, patience_s):
             return None
     except MessageError as error:
         return error.message
     return msg("it did not react to a trial pod within {seconds} s", seconds=round(patience_s))
 
 
-async def _told(client: KubernetesClient, kind: Kind, wanted: Object, patience_s: float) -> bool:
+async def _gets_condition(client: KubernetesClient, kind: Kind, wanted: Object, patience_s: float) -> bool:
     """Whether somebody writes down a condition of an object in this time."""
     end = asyncio.get_running_loop().time() + patience_s
     while True:

@@ -176,10 +176,10 @@ async def _comes_through(host: str, port: int) -> bool:
 def _outward(places: Sequence[tuple[str, int]], ended: Object) -> Mapping[tuple[str, int], CallResult]:
     state = ended["status"]["containerStatuses"][0]["state"]
     try:
-        told = json.loads((state.get("terminated") or {}).get("message") or "{}")
+        report = json.loads((state.get("terminated") or {}).get("message") or "{}")
     except ValueError:
-        told = {}
-    said = {place: told.get(f"{place[0]} {place[1]}") for place in places}
+        report = {}
+    said = {place: report.get(f"{place[0]} {place[1]}") for place in places}
     return {
         place: CallResult(text) if text in set(CallResult) else CallResult.SILENT
         for place, text in said.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mlp_hub.executors.kubernetes.brought.forms import FORMS
+from mlp_hub.executors.kubernetes.external.forms import FORMS
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.tenancy import pod_rules
 from mlp_hub.executors.kubernetes.tenancy.made import TENANCY, Made, made

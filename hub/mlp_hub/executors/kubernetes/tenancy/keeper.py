@@ -214,7 +214,7 @@ class TenantKeeper:
             if kind == kinds.ROLES and not self._shut:
                 await shut.hold(self._client, namespace_of(each))
                 self._shut = True
-            if await self._putting.put(kind, each, seen) and kind in (
+            if await self._putting.ensure_object(kind, each, seen) and kind in (
                 kinds.ADMISSION_POLICIES,
                 kinds.ADMISSION_BINDINGS,
             ):

@@ -67,17 +67,17 @@ class Putting:
             return False
         return seen.digest == known.found
 
-    async def put(self, kind: Kind, wanted: Object, seen: Sighting | None) -> bool:
+    async def ensure_object(self, kind: Kind, wanted: Object, seen: Sighting | None) -> bool:
         """Have an object as wanted; False where a watch says that it is."""
         key = namespace_of(wanted), name_of(wanted)
         known = self._put.get((kind, key))
         if known is not None and known.wanted == digest(wanted) and self.stands(kind, key, seen):
             return False
-        told = await self._told(kind, wanted, known)
-        if told is None:
+        manifest = await self._manifest(kind, wanted, known)
+        if manifest is None:
             return True
         try:
-            found = await self._client.apply(told, kind)
+            found = await self._client.apply(manifest, kind)
         except ClusterError as error:
             if error.status != INVALID:
                 raise
@@ -94,7 +94,7 @@ class Putting:
         self._put[kind, key] = _Put(digest(wanted), digest(found))
         return True
 
-    async def _told(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
+    async def _manifest(self, kind: Kind, wanted: Object, known: _Put | None) -> Object | None:
         """Return what to tell the API of an object; None where a volume or a claim is left alone."""
         if kind == kinds.PERSISTENT_VOLUME_CLAIMS:
             return await self._claimed(wanted, known)
@@ -104,10 +104,7 @@ class Putting:
         if kind != kinds.PERSISTENT_VOLUMES or before is None:
             return wanted
         before = await self._available(before)
-        if known is not None and known.wanted == digest(wanted) and files.is_as(wanted, before):
-            known.found = digest(before)
-            return None
-        return files.bound_as(wanted, before)
+        return None if _holds(known, wanted, before) else files.bound_as(wanted, before)
 
     async def _claimed(self, wanted: Object, known: _Put | None) -> Object | None:
         """Return the claim to put. A new one waits until its volume is available, so that it can get no other volume."""
@@ -118,8 +115,7 @@ class Putting:
                 return wanted  # named, it can take no other
             await self._available(volume, (files.AVAILABLE,))
             return files.unnamed(wanted)
-        if known is not None and known.wanted == digest(wanted) and files.is_as(wanted, found):
-            known.found = digest(found)
+        if _holds(known, wanted, found):
             return None
         return wanted if "volumeName" in found["spec"] else files.unnamed(wanted)
 
@@ -183,3 +179,11 @@ class Putting:
                 said=error.said,
             )
         )
+
+
+def _holds(known: _Put | None, wanted: Object, found: Object) -> bool:
+    """Whether the API has the object that was put last, and it is as wanted; notes its present form."""
+    if known is None or known.wanted != digest(wanted) or not files.is_as(wanted, found):
+        return False
+    known.found = digest(found)
+    return True

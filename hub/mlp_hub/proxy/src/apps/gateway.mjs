@@ -12,7 +12,7 @@ import { Asking, NOTHING, wrong } from "./asking.mjs";
 import { Figures } from "./figures.mjs";
 import { Entering } from "./entering.mjs";
 import { cookieOf, forApp, forVisitor } from "./headers.mjs";
-import { ReplicaAgent } from "./knocking.mjs";
+import { ReplicaAgent } from "./handshake.mjs";
 import { pageOf } from "./pages.mjs";
 import { appPlaces } from "./places.mjs";
 import { Rates } from "./rates.mjs";

@@ -1,0 +1,1 @@
+"""Actions of the verbs, the same for the magic and the command."""

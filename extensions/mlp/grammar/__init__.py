@@ -1,0 +1,1 @@
+"""Verbs and options: how a line of words, or Python's arguments, become a call."""

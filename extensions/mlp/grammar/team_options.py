@@ -1,0 +1,79 @@
+"""Options of `mlp team`, and which words make one of its acts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mlp.grammar.job_options import BY_NAME, COUNTED, Option, number, whole, word
+from mlp.language import say
+
+_UNITS = {"m": 2**20, "g": 2**30, "t": 2**40}
+
+
+def _storage(text: object) -> int:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(m|g|t)(?:i?b)?", str(text).strip().lower())
+    if not found:
+        raise ValueError(say("is not an amount of storage; write 500G or 2T"))
+    return round(float(found[1]) * _UNITS[found[2]])
+
+
+def _then(name: str) -> Option:
+    return replace(
+        BY_NAME[name], default=None, help=lambda: say("the total that the team should have (ask)"),
+        shown_default=lambda: say("as it is"),
+    )  # fmt: skip
+
+
+AMOUNTS: tuple[Option, ...] = (
+    replace(_then("cpu"), parse=number(0.001, 1_000_000, lambda: say("cores"))),
+    replace(_then("gpu"), parse=number(0.001, 1_000_000, lambda: say("devices"))),
+    _then("ram"),
+    replace(_then("ram"), name="rom", written="--storage", parse=_storage, metavar="500G|2T"),
+    *(_then(o.name) for o in COUNTED),
+)
+TEAM: tuple[Option, ...] = (
+    *AMOUNTS,
+    Option(
+        "jobs",
+        lambda: say("maximum number of jobs at once (cap)"),
+        whole(0, 1_000_000, lambda: say("jobs")),
+        None,
+        "N",
+        shown_default=lambda: say("the team's limit"),
+    ),
+    Option(
+        "user",
+        lambda: say("member with this cap (cap)"),
+        word(255),
+        None,
+        "NAME",
+        shown_default=lambda: say("everybody's"),
+    ),
+    Option("reason", lambda: say("purpose (ask)"), word(500), None, "TEXT"),
+    Option("note", lambda: say("a message to the team's admins (join)"), word(200), None, "TEXT"),
+)
+_CAP = {"cpu", "gpu", "jobs", "user"}
+_ASK = {o.name for o in AMOUNTS} | {"reason"}
+
+
+def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Tell whether the words after `team` are one of its acts, with options that it has."""
+    act, count = names[0] if names else "ls", len(names) - 1
+    options = {"join": {"note"}, "ask": _ASK, "cap": _CAP}
+    counts = {
+        "ls": count < 1,
+        "join": count == 1,
+        "unjoin": count == 1,
+        "ask": count == 1 and "reason" in given and len(given.keys() & _ASK) > 1,
+        "requests": count == 1,
+        "withdraw": count == 2,
+        "caps": count == 1,
+        "cap": count == 1,
+        "joins": count == 1,
+        "approve": count >= 2,
+        "decline": count >= 2,
+    }
+    return counts.get(act, False) and given.keys() <= options.get(act, set()) | {"json"}

@@ -1,0 +1,1 @@
+"""Objects of Python for jobs, sweeps and runs."""

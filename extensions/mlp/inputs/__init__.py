@@ -1,0 +1,1 @@
+"""What a program inside a job was given: parameters, variables, datasets."""

@@ -1,0 +1,1 @@
+"""The magics in a notebook's kernel."""

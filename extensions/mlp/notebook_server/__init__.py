@@ -1,0 +1,1 @@
+"""Parts of the notebook server's extension, which is `mlp.bridge`."""

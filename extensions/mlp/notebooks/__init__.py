@@ -1,0 +1,1 @@
+"""Notebooks as programs of jobs."""

@@ -1,0 +1,64 @@
+"""The installs on which the acceptance suite runs: one machine, and a cluster. `--install` of pytest says which."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from mlp_hub.in_cluster import address_of
+from mlp_hub.settings import Settings
+from support.cluster.kube import Kube
+from support.cluster.pod_stack import leave
+from support.hubs.live_hub import LiveHub, live_hub
+from support.ports import free_port
+
+PATIENT = "c.Spawner.start_timeout = c.PodSpawner.node_patience_s = 900\n"
+"""On a machine with much else to do a pod may be long in coming; this bounds only tests that fail."""
+OVERCOMMIT = "16"
+"""CPU given out for each core: pods of other tests are on the node too, and what people may have is the quota's to say."""
+
+
+class Install(Protocol):
+    """A way to have hubs; tests ask for a hub and do not ask of which kind."""
+
+    def hub(self, home: Path, **environ: str) -> contextlib.AbstractContextManager[LiveHub]:
+        """Have a hub with its state in this directory, and nothing of it afterwards."""
+        ...
+
+
+class OneMachine:
+    """Notebooks and jobs are processes beside the hub."""
+
+    def hub(self, home: Path, **environ: str) -> contextlib.AbstractContextManager[LiveHub]:
+        return live_hub(home, **environ)
+
+
+class InACluster:
+    """Notebooks and jobs are pods; each hub has a name of its own in the cluster."""
+
+    def __init__(self, kube: Kube) -> None:
+        self.kube = kube
+
+    @contextlib.contextmanager
+    def hub(self, home: Path, **environ: str) -> Iterator[LiveHub]:
+        name = f"t{uuid.uuid4().hex[:6]}"
+        ours = {
+            "MLP_EXECUTOR": "kubernetes",
+            "MLP_KUBERNETES_CONFIG": str(self.kube.kubeconfig),
+            "MLP_KUBERNETES_NAME": name,
+            "MLP_NODE_CPU_OVERCOMMIT": OVERCOMMIT,
+        }
+        home.mkdir(parents=True)
+        ours["MLP_CONFIG"] = str(home / "patient.py")
+        (home / "patient.py").write_text(PATIENT)
+        host = address_of(Settings.load({**ours, "MLP_HOME": str(home)}))
+        for which in ("HUB", "SERVICE", "DATA"):  # ports that nobody else has
+            ours[f"MLP_{which}_LISTEN_TENANTS"] = f"{host}:{free_port()}"
+        try:
+            with live_hub(home, **ours, **environ) as hub:
+                yield hub
+        finally:
+            leave(self.kube, name)

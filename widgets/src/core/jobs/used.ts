@@ -1,0 +1,26 @@
+/** What ranks used, as they say once they have ended. Pure; `mlp.rendering.words` says the same in Python, and test/jobs/used.json tests both. */
+import { cores, ram } from "../format/format";
+import { t } from "../format/language";
+import type { Job, Rank } from "../service/wire";
+
+type Used = Pick<Rank, "cpu_mean" | "cpu_peak" | "ram_mean" | "ram_peak">;
+
+/** "0.7 on average, 1.9 at most", or "". */
+export const cpuUsed = (rank: Used): string =>
+  rank.cpu_mean == null || rank.cpu_peak == null ? "" : t("{mean} on average, {most} at most", { mean: cores(rank.cpu_mean), most: cores(rank.cpu_peak) });
+
+/** "900 MiB at most, 600 MiB on average", or "". */
+export const ramUsed = (rank: Used): string =>
+  rank.ram_mean == null || rank.ram_peak == null ? "" : t("{most} at most, {mean} on average", { most: ram(rank.ram_peak), mean: ram(rank.ram_mean) });
+
+/** What each rank asked for and used: of several the mean of their cores, and the most of any; "" where nothing is known. */
+export function usedWords(job: Pick<Job, "cpu" | "ram"> & { ranks: Used[] }): string {
+  const known = job.ranks.flatMap((r) => (r.cpu_mean == null || r.ram_peak == null ? [] : [{ cpu: r.cpu_mean, ram: r.ram_peak }]));
+  if (!known.length) return "";
+  const mean = known.reduce((sum, r) => sum + r.cpu, 0) / known.length;
+  const most = Math.max(...known.map((r) => r.ram));
+  const told = { ram: ram(job.ram), most: ram(most), cpu: cores(job.cpu), mean: cores(mean) };
+  return job.ranks.length > 1
+    ? t("Each rank requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", told)
+    : t("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", told);
+}

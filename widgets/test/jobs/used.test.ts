@@ -1,0 +1,14 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cpuUsed, ramUsed, usedWords } from "../../src/core/jobs/used";
+import type { Rank } from "../../src/core/service/wire";
+import told from "./used.json";
+
+test("what ranks used reads as it does in Python", () => {
+  for (const { job, sentence, cpu, ram } of told) {
+    const ranks = job.ranks as Rank[];
+    assert.equal(usedWords({ ...job, ranks }), sentence);
+    assert.equal(cpuUsed(ranks[0] as Rank), cpu);
+    assert.equal(ramUsed(ranks[0] as Rank), ram);
+  }
+});
