@@ -30,7 +30,7 @@ class DataPlace:
         """Read `NAME`, `NAME:path` or `NAME/path`. Raises `UsageError`."""
         name, *rest = _FIRST.split(text, maxsplit=1)
         if not _NAME.fullmatch(name):
-            raise _no_name(name)
+            raise _no_name(text if name in {"", ".", ".."} else name)
         steps = [step for step in "".join(rest).split("/") if step]
         for step in steps:
             if not may_be_step(step):

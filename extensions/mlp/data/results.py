@@ -94,20 +94,34 @@ def _written(entry: DataEntry) -> str:
 
 def as_pushed(found: Pushed) -> Sentences:
     """Write what went, what was there, and what was left out."""
-    place = str(found.place)
+    place, size = str(found.place), file_size(found.size)
     lines = [
         says(
             "{place} is complete: 1 file sent, {size} in total",
             "{place} is complete: {n} files sent, {size} in total",
             len(found.sent),
             place=place,
-            size=file_size(found.size),
+            size=size,
         )
-        if found.sent or not found.there
-        else say("{place} already had all files, {size}", place=place, size=file_size(found.size))
+        if not found.there
+        else says(
+            "{place} is complete: 1 file sent",
+            "{place} is complete: {n} files sent",
+            len(found.sent),
+            place=place,
+        )
+        if found.sent
+        else say("{place} already had all files, {size}", place=place, size=size)
     ]
     if found.sent and found.there:
-        lines.append(says("1 file was there already", "{n} files were there already", found.there))
+        lines.append(
+            says(
+                "1 file was there already; all together have {size}",
+                "{n} files were there already; all together have {size}",
+                found.there,
+                size=size,
+            )
+        )
     lines += _left_out(found.left_out)
     data = {
         "name": found.place.name,
@@ -132,11 +146,20 @@ def as_pulled(found: Pulled) -> Sentences:
             size=size,
             to=found.to,
         )
-        if found.came or not found.there
+        if not found.there
+        else says("1 file was fetched: {to}", "{n} files were fetched: {to}", len(found.came), to=found.to)
+        if found.came
         else say("All files were already here, {size}: {to}", size=size, to=found.to)
     ]
     if found.came and found.there:
-        lines.append(says("1 file was here already", "{n} files were here already", found.there))
+        lines.append(
+            says(
+                "1 file was here already; all together have {size}",
+                "{n} files were here already; all together have {size}",
+                found.there,
+                size=size,
+            )
+        )
     if found.unverified:
         names = say(", ").join(found.unverified[:NAMED])
         lines.append(

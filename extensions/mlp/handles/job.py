@@ -230,6 +230,8 @@ class Job:
                     time=clock_time(wrote),
                     **how,
                 )
+            if not is_whole:
+                return say("{job} is {state}; its rank {rank} has written nothing.", rank=rank, **how)
             return say("{job} is {state}; it has written nothing.", **how)
         return say("{job} is {state}; it has written nothing yet.", **how)
 

@@ -163,11 +163,20 @@ def still_there(job: Mapping[str, Any]) -> str:
     """Say that a run which has not ended is shown in place of the next one."""
     args = {"name": str(job.get("name")), "run": job.get("run") or 1}
     if job.get("phase") == "queued":
-        it = say("{name} run {run} still waits; this is it.", **args)
+        it = say(
+            "Nothing was submitted: {name} run {run} still waits, and is shown here as it was submitted.",
+            **args,
+        )
     elif job.get("phase") == "suspended":
-        it = say("{name} run {run} is suspended; this is it.", **args)
+        it = say(
+            "Nothing was submitted: {name} run {run} is suspended, and is shown here as it was submitted.",
+            **args,
+        )
     else:
-        it = say("{name} run {run} still runs; this is it.", **args)
+        it = say(
+            "Nothing was submitted: {name} run {run} still runs, and is shown here as it was submitted.",
+            **args,
+        )
     return sentences(it, say("To run it again, cancel it first, or give another --name"))
 
 

@@ -207,7 +207,12 @@ class JobService:
     ) -> DirectoryPage:
         """List a directory of a job's run, from `after` a name on."""
         job = await self._find(context, user, name)
-        return await self._executor.workspace.files(run_of(job), path, after, limit)
+        try:
+            return await self._executor.workspace.files(run_of(job), path, after, limit)
+        except Refused as refused:
+            if job.phase is Phase.QUEUED and not path.strip("/") and refused.reason is Reason.NOT_FOUND:
+                return DirectoryPage([], more=False)  # its directory is made when it starts
+            raise
 
     async def open_file(self, context: TenantContext, user: str, name: str, path: str) -> OpenFile:
         """Open a file of a job's run; the caller closes it."""
