@@ -148,11 +148,8 @@ def beyond_quota(
     elif less := less_per_rank(job, beside_servers(over, tenant)):
         way = msg("Use {less}.", less=less)
     else:
-        way = (
-            msg("Ask for fewer workers, or less for each.")
-            if job.ranks > 1
-            else msg("Ask for less per rank.")
-        )
+        several = job.workers_min + job.ps > 1
+        way = msg("Use fewer and smaller workers.") if several else msg("Ask for less per rank.")
     headline = msg(
         "Needs {asked}, {tenant} may use {limit}. {way}",
         asked=quantity(dimension, asked[dimension]),
