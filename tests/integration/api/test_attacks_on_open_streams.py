@@ -95,7 +95,7 @@ def test_guesses_from_the_same_address_keep_nothing_open(
         # as while very many tokens are tried that nobody knows: this rig lets all through
         monkeypatch.setattr(
             rig.service.limiter,
-            "take",
+            "take_token",
             lambda bucket, who: 3 if bucket == "unknown-token" else take(bucket, who),
         )
         del rig.hub.tokens[token]
