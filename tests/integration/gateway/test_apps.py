@@ -446,7 +446,9 @@ def test_attack_guesses_of_keys_are_slowed_down_and_who_has_one_is_not(
     take = rig.service.limiter.take_token
     # as after many: this rig lets all through
     monkeypatch.setattr(
-        rig.service.limiter, "take_token", lambda bucket, who: 3 if bucket == "unknown-token" else take(bucket, who)
+        rig.service.limiter,
+        "take_token",
+        lambda bucket, who: 3 if bucket == "unknown-token" else take(bucket, who),
     )
     assert rig.visit(f"{APP}/", **bearer(f"{key[:-6]}000001")).status == 429
     assert rig.visit(f"{APP}/", **bearer(key)).status == 200

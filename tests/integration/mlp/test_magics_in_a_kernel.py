@@ -150,7 +150,7 @@ def test_a_cell_that_runs_again_starts_the_next_run_or_shows_the_active_one(worl
     assert "(1, 'Lr-0.001@2')" in text(one)
     world.jobs["Lr-0.001"] = job_record("Lr-0.001", run=3, **RUNNING)
     (again,) = run(f"%%mlp submit --name Lr-0.001\n{PROGRAM}", tmp_path=tmp_path)
-    word = "Lr-0.001 run 3 still runs; this is it. To run it again, cancel it first, or give another --name"
+    word = "Nothing was submitted: Lr-0.001 run 3 still runs, and is shown here as it was submitted. To run it again, cancel it first, or give another --name"
     assert word in text(again)
     (picture,) = pictures(again)
     assert "Lr-0.001 run 3" in picture.data["text/html"]

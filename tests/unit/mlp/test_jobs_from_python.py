@@ -58,10 +58,12 @@ def test_a_used_name_starts_the_next_run_and_an_active_run_is_shown_with_a_note(
     assert "<Job digits run 2: " in repr(again)
     same = mlp.submit(code="2", name="digits")
     assert (same.run, same.data["code"]) == (2, "1")
-    word = "digits run 2 still waits; this is it. To run it again, cancel it first, or give another --name\n"
+    word = "Nothing was submitted: digits run 2 still waits, and is shown here as it was submitted. To run it again, cancel it first, or give another --name\n"
     assert capsys.readouterr().err == word
     world.jobs["digits"].update(RUNNING)
-    assert mlp.submit(code="3", name="digits").note.startswith("digits run 2 still runs; this is it.")
+    assert mlp.submit(code="3", name="digits").note.startswith(
+        "Nothing was submitted: digits run 2 still runs, and is shown here as it was submitted."
+    )
     world.jobs["digits"].update(FINISHED)
     first = mlp.job("digits@1")
     assert (first.run, first.refresh().run, mlp.job("digits").run) == (1, 1, 2)
@@ -115,7 +117,9 @@ def test_the_command_also_shows_an_active_run(world, tmp_path, capsys):
     world.jobs["digits"] = job_record(run=2, **RUNNING)
     assert main(["submit", str(tmp_path / "a.py"), "-n", "digits"]) == 0
     shown = capsys.readouterr()
-    assert shown.err.startswith("digits run 2 still runs; this is it.")
+    assert shown.err.startswith(
+        "Nothing was submitted: digits run 2 still runs, and is shown here as it was submitted."
+    )
     assert "Follow it: mlp watch digits@2" in shown.out
     assert len(world.jobs) == 1
     assert main(["jobs"]) == 0

@@ -160,7 +160,10 @@ def test_a_log_that_was_lost_is_not_taken_for_one_of_a_job_that_wrote_nothing(wo
         "digits is finished. It wrote its first line at 2031-03-01T10:00:00Z, but its log has no readable lines, perhaps after a power cut or on a full disk."
     )
     world.jobs["digits"] = job_record(phase="finished", ranks=ranks("finished"))
-    assert repr(Job(client(world), job_record()).logs(1)) == "digits is finished; it has written nothing."
+    assert (
+        repr(Job(client(world), job_record()).logs(1))
+        == "digits is finished; its rank 1 has written nothing."
+    )
 
 
 def test_without_address_or_token_it_says_what_to_do(tmp_path):

@@ -91,6 +91,11 @@ def scenes() -> Iterator[Verdict]:
     yield from verdicts(on_gpus).values()
     yield from verdicts(snapshot(job("a", workers=3), tenants=(tenant(cpu=2, used=Resources()),))).values()
     yield from verdicts(snapshot(job("a", cpu=3), tenants=(tenant(cpu=2),))).values()
+    for workers in (1, 2):
+        many = job("a", workers=workers, gpu=3)
+        yield from verdicts(
+            snapshot(many, nodes=(node(gpu=8),), tenants=(TenantQueue("red", Quota(gpu=2000)),))
+        ).values()
     yield from verdicts(
         snapshot(job("a", gpu=3), nodes=(node(gpu=4),), tenants=(TenantQueue("red", Quota(gpu=2000)),))
     ).values()
