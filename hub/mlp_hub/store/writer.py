@@ -114,8 +114,12 @@ class Writer:
         self.works = 0  # functions in them: their ratio is what group commit saves
 
     def start(self) -> None:
-        """Connect and begin to work; raises what connecting raises."""
-        self._connect()
+        """Connect and begin to work; raises what connecting raises, and is of no use then."""
+        try:
+            self._connect()
+        except BaseException:
+            self._queue.close()
+            raise
         self._thread.start()
 
     def submit(
