@@ -13,7 +13,7 @@ import pytest
 from mlp_hub.dav.packs import KIND
 from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 from support.rigs.api_rig import ApiRig
-from support.rigs.dav_rig import DavRig, on_disk, serving, settled
+from support.rigs.dav_rig import MIB, DavRig, on_disk, serving, settled
 
 
 def line(path: str, content: bytes) -> bytes:
@@ -49,6 +49,32 @@ def test_attacks_tiny_files_are_charged_as_entries_at_once(
         settled(rig, team, total + max(total - FREE_ENTRIES, 0) * ENTRY)
 
 
+def test_attacks_an_upload_that_does_not_end_hides_nothing_that_programs_write(
+    rig: ApiRig, dav: DavRig, data: str, team: str
+) -> None:
+    assert dav.ask("PUT", f"{data}/f", b"x" * ENTRY).status == 201
+    body = line("g", bytes(MIB))
+    connection = dav.connect()
+    try:
+        connection.putrequest("POST", data)
+        for name, value in (
+            ("Authorization", "Bearer ann-token"),
+            ("Content-Type", KIND),
+            ("Content-Length", str(len(body))),
+        ):
+            connection.putheader(name, value)
+        connection.endheaders(body[: MIB // 2])
+        settled(rig, team, ENTRY + len(body))
+        (on_disk(rig, data) / "of-a-notebook").write_bytes(bytes(3 * MIB))
+        assert dav.ask("DELETE", f"{data}/f").status == 204  # which has the dataset looked at
+        settled(rig, team, 3 * MIB)
+        connection.send(body[MIB // 2 :])
+        assert connection.getresponse().status == 200
+    finally:
+        connection.close()
+    settled(rig, team, 4 * MIB)
+
+
 @pytest.mark.parametrize("query", ["&".join(f"contents=f{n}" for n in range(4)), "entries"])
 def test_attacks_an_answer_that_is_hardly_taken_is_ended(
     rig: ApiRig, data: str, tmp_path: Path, query: str
@@ -65,7 +91,9 @@ def test_attacks_an_answer_that_is_hardly_taken_is_ended(
         with socket.socket() as wire:
             wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
             wire.connect(("127.0.0.1", quick.port))
-            head = f"GET {data}?{query} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann-token\r\n\r\n"
+            head = (
+                f"GET {data}?{query} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ann-token\r\n\r\n"
+            )
             wire.sendall(10 * head.encode())  # more than the kernel has room for
             taken = 0
             while taken < size and (piece := _received(wire)):
