@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from mlp_hub.api.auth import scopes
 from mlp_hub.dav.packs import KIND
 from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 from support.rigs.api_rig import ApiRig
@@ -107,3 +108,20 @@ def _received(wire: socket.socket) -> bytes:
         return wire.recv(1 << 16)
     except OSError:
         return b""
+
+
+def test_attacks_a_token_that_reads_and_a_browsers_cookie_alone_bring_no_files(
+    rig: ApiRig, dav: DavRig, data: str
+) -> None:
+    body, kind = line("f", b"x"), {"Content-Type": KIND}
+    reads = rig.hub.user("ann", "ann-reads", held=(scopes.ACCESS, scopes.DATA_READ))
+    assert dav.ask("POST", data, body, headers=kind, token=reads).status == 403
+    assert dav.ask("GET", f"{data}?contents=f", token=reads).status == 200
+    _, session = rig.session("ann", rig.ann)
+    cookie = {"Cookie": session["Cookie"]}
+    assert dav.ask("POST", data, body, headers={**kind, **cookie}, token=None).status == 403
+    evil = {**kind, **session, "Sec-Fetch-Site": "cross-site"}
+    assert dav.ask("POST", data, body, headers=evil, token=None).status == 403
+    assert not list(on_disk(rig, data).iterdir())
+    page = {"Cookie": session["Cookie"], "X-XSRFToken": session["X-XSRFToken"]}
+    assert dav.ask("POST", data, body, headers={**kind, **page}, token=None).status == 200
