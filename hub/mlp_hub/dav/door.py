@@ -225,11 +225,10 @@ class AuthorizingApp:
             if found is not None and stat.S_ISDIR(found.st_mode):
                 yield from _refuse_endless(environ, start)
                 return
-        if packs.are_wanted(environ):
-            yield _whole(environ, start, packs.contents(environ, tree, parts), packs.KIND)
-            return
-        if listing.is_asked(environ):
-            yield _whole(environ, start, listing.page_of(environ, tree, parts))
+        packed = packs.are_wanted(environ)
+        if packed or listing.is_asked(environ):
+            body_of, kind = (packs.contents, packs.KIND) if packed else (listing.page_of, "application/json")
+            yield from self.slow.taken(environ, [_whole(environ, start, body_of(environ, tree, parts), kind)])
             return
         if packs.is_asked(environ):
             if parts:

@@ -4,8 +4,7 @@ r"""Many small files in one request: each in a request of its own costs more tha
     SIZE SHA256 PATH\n             for each file a line, and then its SIZE bytes; SHA256 in hex, PATH within the dataset, percent-encoded
     200 {"files": N}               all are whole, verified and in their places
     GET DIRECTORY?contents=NAME&contents=NAME...
-    200                            in the same form the files of these names; left out are large ones, and what is no file
-
+    200                            in the same form the files of these names; left out are large ones, what is no file, and files of a source
 
 A refusal is that of the first file that could not be stored, and names it. Files before it are in their
 places. So the sender repeats the request, or sends the files one by one. The room for all is taken from the quota at once.
@@ -13,6 +12,7 @@ places. So the sender repeats the request, or sends the files one by one. The ro
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from hashlib import sha256
@@ -62,12 +62,19 @@ def contents(environ: dict[str, Any], tree: Tree, parts: Parts) -> bytes:
     query = str(environ.get("QUERY_STRING", ""))
     if len(query) > QUERY_MAX:
         raise ValueError("the query is too long")
+    names = parse_qs(query, strict_parsing=True, max_num_fields=MOST_FILES).get("contents")
+    if not names:
+        raise ValueError("the query names no file")
+    if tree.access.through:  # each name would be some requests, which a source may answer slowly
+        return b""
     found: list[bytes] = []
     left = ANSWER_MAX
-    for name in parse_qs(query, strict_parsing=True, max_num_fields=MOST_FILES)["contents"]:
+    for name in names:
         try:
             (only,) = parts_of(name)
             with tree.read((*parts, only)) as file:
+                if os.fstat(file.fileno()).st_size > min(SMALL, left):
+                    continue
                 data = file.read(min(SMALL, left) + 1)
         except (BadPathError, ValueError, OSError):
             continue
@@ -172,11 +179,14 @@ class _PackBody:
 
 def _path(quoted: bytes) -> Parts:
     try:
-        parts = parts_of(unquote_to_bytes(quoted).decode())
+        path = unquote_to_bytes(quoted).decode()
+        parts = parts_of(path)
     except UnicodeDecodeError:
         raise _bad(msg("the path is not UTF-8")) from None
     except BadPathError as bad:
         raise _bad(bad.message) from None
+    if "%2f" in path.lower():  # no address could name that file
+        raise _bad(msg("the path has an encoded /, which a name cannot have"))
     if not parts:
         raise _bad(msg("name a file of the dataset"))
     return parts

@@ -102,8 +102,8 @@ class Upload:
             with contextlib.suppress(OSError):  # all is on the disk by now, or was refused
                 self._file.close()
         self._open = False
-        # of what is empty only a look tells what it takes
-        self._give(self._written, old or int(not self._written))
+        # of what is smaller than an entry only a look tells what it takes
+        self._give(self._written, old or int(self._written < ENTRY))
 
     def abort(self) -> None:
         """Leave all as it was; nothing where it was put into place."""

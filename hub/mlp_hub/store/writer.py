@@ -114,8 +114,12 @@ class Writer:
         self.works = 0  # functions in them: their ratio is what group commit saves
 
     def start(self) -> None:
-        """Connect and begin to work; raises what connecting raises."""
-        self._connect()
+        """Connect and begin to work; raises what connecting raises, and is of no use then."""
+        try:
+            self._connect()
+        except BaseException:
+            self._queue.close()
+            raise
         self._thread.start()
 
     def submit(
@@ -268,7 +272,10 @@ class Writer:
         log.warning("The store's writer connects again: %s", why)
         self._disconnect()
         if self.cut is not None and not self._in_a_file:
-            self.cut()
+            try:
+                self.cut()
+            except Exception:  # whoever is told may be ending: this thread lives on for what is queued
+                log.exception("The store's writer could not report that its connection was ended")
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -342,3 +342,20 @@ def test_attacks_no_part_of_a_secret_appears_in_answers_or_logs(
     written = dav.socket.with_name("dav.log").read_text() + caplog.text
     assert "X-Amz-" not in written
     assert KEYS["access_key_id"] not in written
+
+
+def test_attacks_files_of_a_source_do_not_come_together(
+    dav: DavAt, rig: ApiRig, pets: str, false: FalseStore
+) -> None:
+    """Each name would be some requests, each of which a source may answer slowly: no thread waits for that."""
+    mine = {"Authorization": "Bearer ann-token"}
+    answer = dav.ask("GET", f"/data/ann/{pets}?contents=one&contents=none&contents=deep.txt", mine)
+    assert (answer.status, answer.body) == (200, b"")
+    false.listed = [(f"k{n}", 1, "tag") for n in range(10)]
+    hostile = add(rig, "s3://photos", false.url)
+    asked = len(false.asked)
+    names = "&".join(f"contents=k{n}" for n in range(10))
+    assert dav.ask("GET", f"/data/ann/{hostile}?{names}", mine).status == 200
+    assert len(false.asked) == asked
+    kind = {**mine, "Content-Type": "application/vnd.mlp-hub.files"}
+    assert dav.ask("POST", f"/data/ann/{pets}", kind, b"1 x y\nz").status == 403

@@ -73,6 +73,18 @@ async def test_a_writer_without_work_sleeps(db: Database) -> None:
         assert tx.settings.get("b") == 1
 
 
+async def test_a_database_that_cannot_be_opened_leaves_no_descriptor_behind(tmp_path: Path) -> None:
+    db = Database(f"postgresql://nobody@/nothing?host={tmp_path}")
+    with pytest.raises(StoreUnavailable):
+        await db.write(put("a"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(20):
+        with pytest.raises(StoreUnavailable):
+            await db.write(put("a"))
+    assert len(list(Path("/proc/self/fd").iterdir())) < before + 20
+    db.close()
+
+
 async def test_only_writes_that_need_not_be_durable_do_not_wait_for_the_disk(db: Database) -> None:
     if db.url.get_backend_name() != "sqlite":
         pytest.skip("PostgreSQL makes no difference")

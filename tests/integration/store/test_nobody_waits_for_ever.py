@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from mlp_hub.store import Database, StoreUnavailable, bounds, engine
 from mlp_hub.store.bounds import Bounds, bind, bounded
 from support.stores.postgres import PostgresServer, postgres_server
+from support.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +103,24 @@ async def test_a_connection_that_was_ended_while_nobody_used_it_fails_no_write(
     with psycopg.connect(server.url("postgres"), autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'bounded'")
     await db.write(write)
+    db.close()
+
+
+async def test_a_writer_whose_listener_fails_writes_on(server: PostgresServer) -> None:
+    told = threading.Event()
+
+    def cut() -> None:
+        told.set()
+        raise RuntimeError("Event loop is closed")
+
+    db = Database(server.url("bounded"))
+    db.let_pass(None, cut)
+    await db.write(write)
+    with psycopg.connect(server.url("postgres"), autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'bounded'")
+    assert await asyncio.to_thread(told.wait, PATIENCE_S)
+    async with asyncio.timeout(PATIENCE_S):
+        await db.write(write)
     db.close()
 
 

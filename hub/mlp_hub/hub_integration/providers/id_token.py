@@ -66,7 +66,7 @@ async def verified(
                 "enforce_minimum_key_length": True,
             },
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:  # the last one by older versions of PyJWT
         raise jwt.DecodeError(f"{type(error).__name__}: {error}") from error
     for name in TIMES:
         value = found["payload"].get(name, 0)

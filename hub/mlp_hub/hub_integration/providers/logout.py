@@ -95,7 +95,7 @@ def _said(claims: dict[str, Any], now: float, skew_s: float) -> SessionEnd:
         raise TokenRefused(_none("it is over"))
     subject, session, name = (claims.get(claim, "") for claim in ("sub", "sid", "jti"))
     for value in (subject, session, name):
-        if not isinstance(value, str) or len(value) > NAME_MAX:
+        if not isinstance(value, str) or len(value) > NAME_MAX or not value.isprintable():
             raise TokenRefused(_none("it names nobody"))
     if not name or not (subject or session):
         raise TokenRefused(_none("it names nobody"))

@@ -247,7 +247,12 @@ class DatasetWorker(StoredWorker):
         uid = found.item.uid
         times = self._times.get(uid)
         wanted = found.phase in AT_REST and found.item.reserved
-        if found.item.granted or not (wanted or (times is not None and times.due)):
+        due = times is not None and times.due
+        if found.item.granted and due:
+            await self._measure_written(
+                found
+            )  # the exact look, which stays due, comes when nobody writes any more
+        if found.item.granted or not (wanted or due):
             return False
         if times is not None:
             times.due = False  # whoever asks from here on may mean what comes after the look
@@ -256,12 +261,26 @@ class DatasetWorker(StoredWorker):
             times.due = True
         return again
 
-    async def _measure(self, found: Dataset) -> bool:
-        """Charge a dataset with the size of its files; again at once if it was written to in the meantime."""
+    async def _measure_written(self, found: Dataset) -> None:
+        """Charge a dataset that is being written to with the size of its files, if that is more: an upload may never end."""
+        used = await self._size(found)
+        if used > found.item.used + found.item.granted:
+            uid = found.item.uid
+            await notifying(
+                self._db.write(lambda tx: self._storage.raise_bytes(tx, uid, used)), self._changed
+            )
+
+    async def _size(self, found: Dataset) -> int:
+        """Return the size of a dataset's files, and note how long that took."""
         times, began = self._of(found.item.uid, self._clock()), self._clock()
         used = await self._workspace.stored_size(place_of(found.item))
         times.looked = self._clock()
         times.took_s = times.looked - began
+        return used
+
+    async def _measure(self, found: Dataset) -> bool:
+        """Charge a dataset with the size of its files; again at once if it was written to in the meantime."""
+        used = await self._size(found)
         reserved = 0 if found.phase in AT_REST else found.item.reserved
         if (used, reserved) == (found.item.used, found.item.reserved):
             return False

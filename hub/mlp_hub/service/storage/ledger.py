@@ -89,6 +89,15 @@ class StorageLedger:
         tx.stored.put(left)
         return left
 
+    def raise_bytes(self, tx: Tx, uid: str, found: int) -> StoredItem | None:
+        """Charge at least what its files were found to take while it is being written to: programs may write there too."""
+        item = tx.stored.get(uid)
+        if item is None or item.used + item.granted >= found:
+            return item
+        left = replace(item, used=found - item.granted)
+        tx.stored.put(left)
+        return left
+
     def drop(self, tx: Tx, uid: str) -> None:
         """Give all of it back: its files are gone."""
         tx.stored.remove(uid)

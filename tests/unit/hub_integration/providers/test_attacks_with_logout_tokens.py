@@ -80,6 +80,9 @@ def test_an_honest_one_says_whose_session_it_was() -> None:
         ({"sub": ["s-1"]}, "Subject"),
         ({"sub": "s" * 256}, "names nobody"),
         ({"jti": ""}, "names nobody"),
+        ({"jti": "\ud800"}, "names nobody"),
+        ({"sid": "\ud800"}, "names nobody"),
+        ({"sub": "s-1\0"}, "names nobody"),
     ],
 )
 def test_an_invalid_foreign_or_outdated_logout_token_is_refused_with_the_reason(
@@ -112,6 +115,20 @@ def test_nothing_that_says_too_little_is_taken(claim: str) -> None:
 def test_nothing_that_is_signed_otherwise_is_taken(token: str) -> None:
     with pytest.raises(TokenRefused):
         taken(token)
+
+
+def test_a_token_nested_too_deeply_is_refused_whatever_version_of_pyjwt_reads_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(_: str) -> dict[str, Any]:
+        raise RecursionError  # as PyJWT 2.13 does
+
+    deep = base64.urlsafe_b64encode(b"[" * 40_000).decode().rstrip("=")
+    with pytest.raises(TokenRefused):
+        taken(f"{deep}.e30.x")
+    monkeypatch.setattr(jwt, "get_unverified_header", read)
+    with pytest.raises(TokenRefused):
+        taken(f"{deep}.e30.x")
 
 
 def test_one_is_taken_once_and_remembered_for_as_long_as_it_could_be_taken_over_restarts(
