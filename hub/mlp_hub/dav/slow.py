@@ -1,6 +1,6 @@
-"""Bodies that hardly come, and answers that are hardly taken: each holds a turn, and some room that others could have.
+"""Slow uploads and downloads: each occupies a thread, and room that others could use.
 
-A lowest rate ends that, and so does whatever else has become of the right to them: the service is asked again meanwhile.
+A transfer below the lowest rate is ended. The service is asked from time to time, and a transfer whose right was revoked ends too.
 """
 
 from __future__ import annotations
