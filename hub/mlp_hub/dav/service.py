@@ -51,7 +51,7 @@ class DataAsker:
     xsrf: str = ""
 
     def headers(self) -> dict[str, str]:
-        """Return what the service is asked with: it alone knows whether that holds."""
+        """Return the credentials of a request to the service, which alone can check them."""
         if self.token:
             return {"Authorization": f"Bearer {self.token}"}
         return {"Cookie": self.cookies, **({"X-XSRFToken": self.xsrf} if self.xsrf else {})}
