@@ -1,4 +1,4 @@
-"""Certificates for tests: each vouches for itself."""
+"""Certificates for tests, each signed by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What browsers know and Python does not: names below localhost are this machine, pages there are as safe as TLS, and cookies have no version."""
+"""Rules of browsers that Python's clients lack: names below localhost are this machine, are as safe as TLS, and cookies have no version."""
 
 from __future__ import annotations
 

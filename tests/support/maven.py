@@ -1,4 +1,4 @@
-"""What tests fetch by Maven: once for the machine, beside what was fetched before."""
+"""Downloads of tests by Maven: once for each machine, kept for later runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports for tests: each is one test process's own for as long as that lives, also while nobody listens on it."""
+"""Ports for tests: each belongs to one test process as long as that lives, even if nobody listens on it."""
 
 from __future__ import annotations
 

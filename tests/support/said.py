@@ -1,4 +1,4 @@
-"""What a message is about, for tests: who it names, and its text."""
+"""Names that a message refers to, and its text, for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices of the test files: CI runs one each time, another with another commit, so that it takes minutes and not an hour."""
+"""Slices of the test files: CI runs one slice for each commit, so that a run takes minutes and not an hour."""
 
 from __future__ import annotations
 

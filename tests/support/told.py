@@ -1,4 +1,4 @@
-"""Runs what a page of the documentation tells to type, and looks for what it says is printed."""
+"""Runs the commands of a page of the documentation, and looks for the output that it promises."""
 
 from __future__ import annotations
 

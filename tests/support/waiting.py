@@ -1,4 +1,4 @@
-"""How tests wait for what comes by itself: they ask until it is there, however slow the machine is."""
+"""Waits of tests for an event: they poll until it is there, however slow the machine is."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Client(ServiceConnection):
     def act(
         self, verb: str, name: str, user: str | None = None, *, size: Mapping[str, Any] | None = None
     ) -> Json:
-        """Cancel, suspend, resume, resubmit or update; `size` is what a job is submitted again with, or what is changed of it."""
+        """Send a verb of a job, such as `cancel`; `size` is the body: the changes of `resubmit` or `update`."""
         path = f"{self.job_path(name, user)}:{verb}"
         return object_of(
             self.request("PUT", path, dict(size or {}), delivery_key() if verb == "resubmit" else None)

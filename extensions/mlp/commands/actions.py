@@ -86,7 +86,7 @@ def job(client: Client, call: ParsedLine) -> Picture:
 
 
 def logs(client: Client, call: ParsedLine) -> Any:
-    """Show the log; the last lines only where it is long is the caller's choice."""
+    """Show the log, or its last lines with `--tail`."""
     return Job(client, client.job(call.names[0])).logs(call.given.get("rank"), call.given.get("tail"))
 
 
@@ -97,13 +97,13 @@ def files(client: Client, call: ParsedLine) -> tables.Table:
 
 
 def get(client: Client, call: ParsedLine) -> tables.Sentences:
-    """Fetch files of a job to here, or to where it is said."""
+    """Fetch files of a job to the current directory, or to the given one."""
     job, path, *to = call.names
     return tables.fetched(fetch(client, client.job_path(job), path, Path(*to), job))
 
 
 def why(client: Client, call: ParsedLine) -> tables.Sentences:
-    """Show why."""
+    """Show why a job waits."""
     return sweeping.why(client, call.names[0])
 
 
@@ -169,7 +169,7 @@ def steer(client: Client, call: ParsedLine) -> Outcomes:
 
 
 def _steered(client: Client, verb: str, name: str, size: Json) -> Json:
-    """Cancel or delete a sweep where no job is called so; all else is of jobs."""
+    """Apply a verb to a job; cancel or delete the sweep of that name if no such job exists."""
     try:
         return _delete(client, name) if verb == "delete" else client.act(verb, name, size=size)
     except Refused as error:
@@ -205,13 +205,13 @@ def _again(job: str, after: Json) -> str:
 
 
 def _said(name: str, call: ParsedLine) -> str:
-    """Write which run was meant; of the first only where it was asked for."""
+    """Return the name with its run; the first run is named only if the user named it."""
     own, _, run = (name if name in call.names else name.removesuffix("@1")).partition("@")
     return say("{name} run {run}", name=own, run=run) if run else own
 
 
 def _delete(client: Client, name: str) -> Json:
-    """Delete a run that is certain: if the answer is lost and this is said again, an earlier one must not go."""
+    """Delete a run by its number: a repeated request after a lost answer must not delete an earlier run."""
     if "@" not in name:
         found = client.job(name)
         name = f"{name}@{found['run']}" if found.get("run") else name
@@ -452,4 +452,4 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "update": update,
     **dict.fromkeys(SUITS, steer),
 }
-"""Verbs that ask, answer and are done; `submit`, `watch` and `login` have their own ways on each surface."""
+"""Functions of verbs that need one request and one answer. Each surface implements the other verbs itself, such as `submit` and `watch`."""

@@ -1,4 +1,4 @@
-"""The way in: which dataset a request is about, whether its token may, and what no browser may make of the answer."""
+"""The entrance of requests: their dataset, the rights of their token, and headers that keep browsers from running files."""
 
 from __future__ import annotations
 

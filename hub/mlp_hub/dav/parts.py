@@ -60,7 +60,7 @@ class FilePart:
 
     @classmethod
     def from_request(cls, environ: dict[str, Any], length: int | None) -> FilePart | None:
-        """Read a request; None for one that brings a file as a whole. Raises `DAVError`."""
+        """Read a request; None if its body is a whole file. Raises `DAVError`."""
         said = environ.get("HTTP_CONTENT_RANGE")
         if said is None:
             return None

@@ -1,4 +1,4 @@
-"""Room in the quota for many files of one request: one request to the service for many of them."""
+"""Quota for the files of one request: it is reserved ahead, so that many files need few requests to the service."""
 
 from __future__ import annotations
 

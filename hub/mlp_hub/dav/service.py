@@ -1,4 +1,4 @@
-"""The service, as this process asks it: by its UNIX socket, as who is asking, or with the platform's own."""
+"""Requests to the service by its UNIX socket, with the credentials of the asking user or with the platform's own token."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DataAsker:
     xsrf: str = ""
 
     def headers(self) -> dict[str, str]:
-        """Return what the service is asked with: it alone knows whether that holds."""
+        """Return the credentials of a request to the service, which alone can check them."""
         if self.token:
             return {"Authorization": f"Bearer {self.token}"}
         return {"Cookie": self.cookies, **({"X-XSRFToken": self.xsrf} if self.xsrf else {})}
@@ -59,9 +59,9 @@ class DataAsker:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A dataset that a token may use: its uid, whose its files are (None: the platform's own), and what who asks reads.
+    """Dataset that a token may use: its uid, the system uid of its files' owner (None: the platform), and the asker's language.
 
-    In whose tree they are its `tenant` says, as the service knows it.
+    The files are in the tree of `tenant`, as the service knows it.
     """
 
     uid: str
@@ -123,7 +123,7 @@ class AccessClient:
             threading.Event().wait(AGAIN_S)
 
     def report_written(self, uid: str, granted: int, grown: int, gone: int = 0) -> None:
-        """Tell what was written; again and again until it is heard, since what is granted stays charged until then.
+        """Report the bytes that were written. The report is repeated until the service confirms it, because granted bytes stay charged.
 
         `gone`: bytes that were removed as it seems. The service looks for itself: programs of the owner say how long files are.
         """

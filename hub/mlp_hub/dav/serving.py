@@ -100,7 +100,7 @@ def make_door(
 
 
 def run(settings: Settings, service: AccessClient, tenants: Sequence[Place], asked: FirstClients) -> None:
-    """Serve as the settings say, first who has asked."""
+    """Serve by the settings, beginning with the clients that already wait."""
     logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
     door = make_door(settings.data_dir, service, settings.base, roots_of(settings), settings.data_endpoints)
     serve(settings.data_socket, door, service, tenants=tenants, asked=asked)

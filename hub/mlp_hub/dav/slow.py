@@ -1,6 +1,6 @@
-"""Bodies that hardly come, and answers that are hardly taken: each holds a turn, and some room that others could have.
+"""Slow uploads and downloads: each occupies a thread, and room that others could use.
 
-A lowest rate ends that, and so does whatever else has become of the right to them: the service is asked again meanwhile.
+A transfer below the lowest rate is ended. The service is asked from time to time, and a transfer whose right was revoked ends too.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ANSWER = "mlp.answer"
 
 
 class _Coming:
-    """One body that comes, or an answer that goes, on its connection; `how` it is ended."""
+    """One transfer on its connection, an upload or a download; `how` its socket is shut down."""
 
     def __init__(self, request: Any, may: Callable[[], bool], now: float, how: int = socket.SHUT_RD) -> None:
         self.request, self.may, self._how = request, may, how
@@ -42,7 +42,7 @@ class _Coming:
 
 
 class SlowBodies:
-    """Watches bodies, and ends those that hardly come or are not wanted any more."""
+    """Watches uploads and downloads, and ends those that are too slow or have lost their right."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -55,7 +55,7 @@ class SlowBodies:
 
     @contextlib.contextmanager
     def watched(self, environ: dict[str, Any], may: Callable[[], bool]) -> Iterator[None]:
-        """Watch the body of a request until this ends; `may` tells whether who sends it still may."""
+        """Watch an upload while the context is open; `may` returns whether its sender still has the right."""
         request = environ.get("mlp.request")
         if request is None:
             yield
@@ -67,7 +67,7 @@ class SlowBodies:
 
     @contextlib.contextmanager
     def answers(self, environ: dict[str, Any], may: Callable[[], bool]) -> Iterator[None]:
-        """Watch until this ends how the answer of a request is `taken`; `may` tells whether who takes it still may."""
+        """Watch a download while the context is open; `may` returns whether its reader still has the right."""
         request = environ.get("mlp.request")
         if request is None:
             yield

@@ -69,7 +69,7 @@ class SourceAnswer:
 
 
 class SourceClient:
-    """Sends what the service signed, to addresses that may be spoken to alone."""
+    """Sends requests that the service signed, to allowed addresses only."""
 
     def __init__(self, service: AccessClient, allowed: Sequence[str]) -> None:
         self._service, self._allowed = service, tuple(allowed)
@@ -233,7 +233,7 @@ class SourceTree(Tree):
 
 
 class SourceFile:
-    """An object that is open to be read, from where it was sought to; `get` asks for it from a byte on."""
+    """An object that is open for reading from the sought position; `get` requests it from a byte on."""
 
     def __init__(self, get: Callable[[int], SourceAnswer], size: int) -> None:
         self._get, self._size = get, size
@@ -246,7 +246,7 @@ class SourceFile:
         return to
 
     def read(self, size: int) -> bytes:
-        """Read on; less than is there comes at the end alone. Raises `DAVError`, so that who waits learns that it is cut."""
+        """Read on; only the last piece is shorter than `size`. Raises `DAVError`, so that the client notices the missing rest."""
         size = min(size, self._size - self._here)
         if size <= 0:
             return b""

@@ -1,6 +1,6 @@
-"""Waiting until somebody asks for files: sockets that listen, and who asks only whether the process lives is answered.
+"""Waiting for the first request: the sockets listen, and only health checks are answered.
 
-What serves files takes more memory than all of this, and most hubs rest most of the time.
+The server of files takes much more memory, and most hubs are idle most of the time.
 """
 
 from __future__ import annotations

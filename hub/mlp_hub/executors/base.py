@@ -152,10 +152,10 @@ class LaunchSpec:
     image: str | None = None  # None: that of its runtime, or the environment that the executor has for jobs
     mounts: tuple[Mount, ...] = ()
     data: tuple[DataMount, ...] = ()
-    brought: ExternalJob | None = None  # what is to run in place of the program
-    listens: bool = False  # whether it answers requests, at the executor's `address`
-    model: str | None = None  # of its user, NAME@VERSION, whose files it sees at `MODEL`
-    environment: StoredPlace | None = None  # whose Python it has; None: that of jobs in general
+    brought: ExternalJob | None = None  # runs instead of the program
+    listens: bool = False  # whether it answers requests, at `Executor.address`
+    model: str | None = None  # NAME@VERSION of its user's model, whose files ranks see at `MODEL`
+    environment: StoredPlace | None = None  # whose Python the ranks use; None: the default one of jobs
 
     @property
     def ranks(self) -> int:
@@ -265,18 +265,18 @@ class Executor(Protocol):
     images: bool
     """Whether ranks run in containers, so that a runtime may name their image."""
     serves: bool
-    """Whether what runs here can be reached, as apps must be."""
+    """Whether programs that run here can be reached, as apps must be."""
     drains: bool
     """Whether the hub takes nodes out of service.
 
     Otherwise the cluster's administrator does, and the nodes' conditions show it.
     """
     limits: bool
-    """Whether what runs can be given another time limit."""
+    """Whether a running attempt can get another time limit."""
 
     @property
     def external_jobs(self) -> ExternalJobs | None:
-        """Jobs that people made past the hub; None where that cannot be."""
+        """Jobs that people made without the hub; None where that is impossible."""
         ...
 
     @property
@@ -301,7 +301,7 @@ class Executor(Protocol):
         ...
 
     def trouble(self) -> Message | None:
-        """Say what of that by which it runs ranks does not work now, None where all does; names no host and no path."""
+        """Return what is broken in the machinery that runs ranks, None if nothing is; names no host and no path."""
         ...
 
     async def lacks(self, package: str, user: str) -> bool:
@@ -309,7 +309,7 @@ class Executor(Protocol):
         ...
 
     def on_nodes(self, callback: Callable[[], None]) -> None:
-        """Call back, on the event loop, whenever `nodes` tells something else."""
+        """Call back, on the event loop, whenever the result of `nodes` changes."""
         ...
 
     async def epoch(self) -> int:
@@ -332,7 +332,7 @@ class Executor(Protocol):
         ...
 
     async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
-        """Have the images that are used most where ranks will run, as far as there is room; `used` begins with the most used."""
+        """Pull the most used images to the nodes, as far as there is room; `used` begins with the most used."""
         ...
 
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
@@ -361,10 +361,10 @@ class Executor(Protocol):
         ...
 
     def address(self, attempt: str) -> str:
-        """Return where an attempt that listens is reached; nothing while that is not known.
+        """Return the address of an attempt that listens; empty while it is unknown.
 
-        It is the path of a UNIX socket, no part of which its program can replace, or `KEY@HOST:PORT`, where each side shows the
-        other that it knows the key.
+        It is the path of a UNIX socket, or `KEY@HOST:PORT`. The program cannot replace any part of the path. With a key, each
+        side proves to the other that it knows the key.
         """
         ...
 
@@ -417,7 +417,7 @@ class Executor(Protocol):
     def follow_log(
         self, attempt: AttemptKey, cursors: Mapping[int, int], limit: int = 1000
     ) -> AsyncGenerator[Sequence[LogChunk], None]:
-        """Yield what `read_new` would, as ranks write, until nobody takes it any more."""
+        """Yield the results of `read_new` as ranks write, until the caller stops the iteration."""
         ...
 
     async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:

@@ -48,7 +48,7 @@ class TenantFiles(Protocol):
         ...
 
     async def enter(self, tenant: str, kept: Isolation, *, held: bool, epoch: int) -> None:
-        """Have all look there for a tenant's files; while it is `held` nobody changes them."""
+        """Record where a tenant's files are, for all processes; while the tenant is `held` nobody changes them."""
         ...
 
     async def entered(self) -> Mapping[str, tuple[Isolation, bool]]:
@@ -56,7 +56,7 @@ class TenantFiles(Protocol):
         ...
 
     async def is_quiet(self, tenant: str) -> bool:
-        """Whether nobody of the platform is at a tenant's files at this moment."""
+        """Whether no process of the platform uses a tenant's files at this moment."""
         ...
 
     async def room(self, way: Crossing, what: Iterable[Belonging], epoch: int) -> TreeRoom:

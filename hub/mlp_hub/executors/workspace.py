@@ -199,11 +199,11 @@ class FetchSteps(Protocol):
         ...
 
     def report_progress(self, percent: int) -> None:
-        """Take note of how far it is."""
+        """Record the progress of the copy."""
         ...
 
     def check_cancelled(self) -> None:
-        """Raise where it must not continue."""
+        """Raise if the copy must not continue."""
         ...
 
 
@@ -214,7 +214,7 @@ class Workspace(Protocol):
 
     @property
     def tenants(self) -> TenantFiles | None:
-        """Trees of tenants' files; None where there is one of all only, that has to stay it."""
+        """Trees of tenants' files; None if all tenants share one tree and cannot leave it."""
         ...
 
     async def find_entry(self, user: str, entry: str) -> FoundEntry:
@@ -240,7 +240,7 @@ class Workspace(Protocol):
         ...
 
     async def open_file(self, of: Place | StoredPlace, path: str) -> OpenFile:
-        """Open a plain file of a run, a home or something stored, by its path below. Refuses what is none, and links on the way."""
+        """Open a plain file of a run, a home or something stored, by its path below. Refuses all but plain files, and links on the way."""
         ...
 
     async def erase(self, of: Place, epoch: int, check_cancelled: Callable[[], None]) -> None:
@@ -259,7 +259,7 @@ class Workspace(Protocol):
         ...
 
     async def manifest(self, of: StoredPlace) -> Contents | None:
-        """Tell what the files of something stored are, without reading them; None where that cannot be told in a moment."""
+        """Return the contents of a stored item without reading its files; None if that would take more than a moment."""
         ...
 
     async def extent(self, of: Place, path: str) -> Extent:

@@ -1,4 +1,4 @@
-"""Sweeps as the service answers them, for clients and pages that show them."""
+"""Sweeps in the wire's shapes, for clients and pages that show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Talking to a cluster through kubectl, as people do."""
+"""Access to a cluster through kubectl, as people use it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a hub has in a cluster, for tests of its parts."""
+"""A hub's installation in a cluster, for tests of its parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Manifests that people come with."""
+"""Manifests of jobs and pods that people create with kubectl."""
 
 from __future__ import annotations
 

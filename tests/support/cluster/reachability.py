@@ -1,4 +1,4 @@
-"""Who reaches whom, by the network policies alone: what a network that enforces them would do (NetworkPolicy v1)."""
+"""Connections that network policies allow: the result of a network that enforces them (NetworkPolicy v1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The executors that are held to the contract, each made as its test needs it."""
+"""Executors under the contract of all executors, created for each test."""
 
 from __future__ import annotations
 

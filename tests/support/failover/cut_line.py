@@ -1,4 +1,4 @@
-"""A line to a server that can be cut: to who uses it the server is away, whatever server it is."""
+"""A connection to a server that a test can cut: for its user the server is then unreachable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two services whose leader is stopped in its tracks or cut off from the database, and how long nobody takes a write."""
+"""Two services whose leader is frozen or cut off from the database, and the time until a write is accepted again."""
 
 from __future__ import annotations
 

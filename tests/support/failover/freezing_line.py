@@ -1,4 +1,4 @@
-"""A line to a database that freezes for one process: what it sends and is sent stays where it is, and nobody hears of an end."""
+"""A connection to a database that a test can freeze: no byte passes in either direction, and nobody learns of an end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stand-in service answers to administrators: the overview, nodes out of service, announcements, a file of people."""
+"""The stand-in service's answers to administrators: the overview, nodes out of service, announcements, imported people."""
 
 from __future__ import annotations
 

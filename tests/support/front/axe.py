@@ -1,4 +1,4 @@
-"""axe-core in a page: what it finds that keeps people out."""
+"""Accessibility faults of a page, found by axe-core."""
 
 from __future__ import annotations
 

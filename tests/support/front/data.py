@@ -1,4 +1,4 @@
-"""What the front end's stand-in service knows: tenants, users, jobs and their streams, in the wire's shapes."""
+"""The data and answers of the front end's stand-in service: tenants, users, jobs and their streams, in the wire's shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stand-in keeps of whom it tells what, and where."""
+"""The stand-in's channels of notices."""
 
 from __future__ import annotations
 

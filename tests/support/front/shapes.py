@@ -1,4 +1,4 @@
-"""Tenants, jobs, their ranks and what is said of them, in the wire's shapes."""
+"""Tenants, jobs, their ranks and their events, in the wire's shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stand-in knows of teams that ask, people who ask teams, and caps of members."""
+"""The stand-in's requests of teams, requests to join teams, and caps of members."""
 
 from __future__ import annotations
 

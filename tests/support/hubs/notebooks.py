@@ -1,4 +1,4 @@
-"""Notebook servers of a real hub, for tests that say something in one."""
+"""Notebook servers of a real hub, for tests that run code in one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A provider of OpenID Connect that signs and says whatever a test tells it to, in a thread of the test."""
+"""A provider of OpenID Connect that signs any claims that a test asks for, in a thread of the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server behind the proxy that misbehaves as it is asked to, and counts its connections."""
+"""A server behind the proxy that misbehaves on request, and counts its connections."""
 
 from __future__ import annotations
 

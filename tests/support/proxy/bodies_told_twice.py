@@ -1,4 +1,4 @@
-"""Requests whose head says twice where the body ends, so that one who reads it otherwise finds a second request in it."""
+"""Requests with two contradicting lengths of the body, which would smuggle a second request past a careless reader."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notebook servers that take back what their tenant lent: the teams, the tries, and what came of them."""
+"""Helpers for notebook servers that reclaim lent quota: their teams, requests and results."""
 
 from __future__ import annotations
 

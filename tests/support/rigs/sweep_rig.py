@@ -1,4 +1,4 @@
-"""What tests of sweeps do with a platform: start one, report for its trials, wait for what becomes of it."""
+"""Helpers for tests of sweeps: start one, report for its trials, wait for its state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the decisions of a core add up to, and whether nodes and quotas allow it."""
+"""Sums of a core's decisions, and whether nodes and quotas allow them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenarios of a few lines, run in virtual time, and what came of them."""
+"""Scenarios of a few lines, run in virtual time, and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of tables as they were: what must be there and says nothing is filled in."""
+"""Rows of tables in their older form, with required columns filled in."""
 
 from __future__ import annotations
 

@@ -127,6 +127,14 @@ def test_modules_that_the_pages_for_maintainers_name_are_there() -> None:
         assert [n for n in named if not any((at / n).exists() for at in (ROOT, hub, hub / "store"))] == []
 
 
+def test_file_names_without_a_folder_in_the_pages_for_maintainers_are_there() -> None:
+    names = {path.name for path in tracked()}
+    for path in (ROOT / "CONTRIBUTING.md", DOCS / "explanation/architecture.md"):
+        named = re.findall(r"`([\w-]+\.(?:py|ts|tsx|mjs|toml))`", path.read_text())
+        assert named, path
+        assert [name for name in named if name not in names] == []
+
+
 def test_variables_in_the_documentation_exist() -> None:
     known = {row.variable for row in table()}
     sources = "".join(

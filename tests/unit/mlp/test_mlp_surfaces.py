@@ -12,6 +12,7 @@ import pytest
 
 import mlp
 from mlp.cli import main
+from mlp.commands.actions import SIMPLE
 from mlp.commands.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.grammar.job_options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
@@ -76,6 +77,11 @@ def test_options_parsed_by_each_surface_pass_the_schema():
     made = msgspec.convert({**magic, "code": "x"}, JobCreate)
     assert (made.ram, made.time_limit, made.workers, made.env) == (2048, 5400, "2:4", {"A": "b"})
     assert made.params == {"lr": 0.1}
+
+
+def test_each_verb_has_its_action_or_is_implemented_by_the_surfaces():
+    own = {"submit", "sweep", "watch", "login", "logout", "whoami", "completion"}
+    assert {verb.name for verb in VERBS} - own == set(SIMPLE)
 
 
 def test_options_whose_feature_is_not_there_are_not_offered():

@@ -1,4 +1,4 @@
-"""Trees of tenants' files that are mounted here."""
+"""Trees of tenants' files that are mounted here, of each grade of isolation: shared, dedicated and encrypted."""
 
 from __future__ import annotations
 

@@ -79,10 +79,6 @@ class Drains:
             return node
         return replace(node, conditions=(*node.conditions, Condition(ConditionKind.DRAINED, drain.reason)))
 
-    def drain_of(self, node: str) -> NodeDrain | None:
-        """Return how a node is drained; None: it is not."""
-        return self._drains.get(node)
-
     # --- the life of the service
 
     async def start(self) -> None:

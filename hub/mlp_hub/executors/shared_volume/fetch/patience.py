@@ -1,4 +1,4 @@
-"""How long an endpoint may take: silence is bounded by the socket, and what drips, and so is never silent, is bounded here."""
+"""Time limits for an endpoint: the socket's timeout ends silent connections, and this module ends slow ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of single requests to a source, signed here, so that who sends them has no credential."""
+"""Signed addresses of single requests, so that the sender of a request needs no credential."""
 
 from __future__ import annotations
 

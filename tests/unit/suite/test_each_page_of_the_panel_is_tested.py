@@ -1,0 +1,23 @@
+"""Each page of the panel has a row in the table of the browser's tests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+THE_SAME = {"jobs", "tenants/:"}
+"""Other addresses of pages that have a row."""
+
+
+def test_each_page_of_the_panel_is_opened_in_every_theme_and_width() -> None:
+    pages = re.findall(r'\bpath: "([^"]*)"', (ROOT / "widgets/src/panel/pages.tsx").read_text())
+    table = (ROOT / "tests/support/front/pages.py").read_text().partition("PAGES = {")[2].partition("}")[0]
+    opened = re.findall(r'": \("([^"]*)", ', table)
+    assert len(pages) > 20
+    assert [
+        page
+        for page in pages
+        if page not in THE_SAME
+        and not any(re.fullmatch(page.replace(":", "[^/]+"), address) for address in opened)
+    ] == []
