@@ -44,15 +44,15 @@ async def test_each_step_is_charged_and_given_back(tmp_path: Path) -> None:
 
         assert await do("reserve", item("d", 4 * GIB)) == 4 * GIB
         assert await do("reserve", item("m", kind=StoredKind.MODEL)) == 4 * GIB
-        assert await do("take", "d", GIB) == 4 * GIB, "within what is reserved"
-        assert await do("give", "d", GIB, GIB // 2) == 4 * GIB
-        assert await do("take", "d", 4 * GIB) == 4 * GIB + GIB // 2
-        assert await do("give", "d", 4 * GIB, 0) == 4 * GIB
+        assert await do("grant_bytes", "d", GIB) == 4 * GIB, "within what is reserved"
+        assert await do("settle_bytes", "d", GIB, GIB // 2) == 4 * GIB
+        assert await do("grant_bytes", "d", 4 * GIB) == 4 * GIB + GIB // 2
+        assert await do("settle_bytes", "d", 4 * GIB, 0) == 4 * GIB
         assert await do("settle", "d", GIB // 2) == GIB // 2
-        assert await do("take", "m", GIB) == GIB // 2 + GIB
-        assert await do("give", "m", GIB, 7) == GIB // 2 + 7
+        assert await do("grant_bytes", "m", GIB) == GIB // 2 + GIB
+        assert await do("settle_bytes", "m", GIB, 7) == GIB // 2 + 7
         assert await do("settle", "m", 11 * GIB) == 11 * GIB + GIB // 2, "what is there is never refused"
-        assert await do("settle", "gone", GIB) == await do("take", "gone", GIB) == 11 * GIB + GIB // 2
+        assert await do("settle", "gone", GIB) == await do("grant_bytes", "gone", GIB) == 11 * GIB + GIB // 2
         assert await do("drop", "d") == 11 * GIB
         assert await do("drop", "m") == 0
 
