@@ -97,7 +97,7 @@ def test_another_member_reads_it_too_and_nobody_of_another_tenant(lab: LiveHub) 
     assert refused(lab, "bob", "ann/mine", tenant="den")[0] == "NotFound"
     assert refused(lab, "ann", "mine", tenant="lab") == (
         "Invalid",
-        "dataset mine belongs to team den, but the job to lab; submit it to den",
+        "dataset mine belongs to team den, but the job to lab; submit it to den, or upload the files again as another dataset of lab",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -85,3 +86,18 @@ def test_a_room_without_a_layer_and_a_room_with_too_many_files_are_named(tmp_pat
         "src/attic/a.ts is in a room without a layer; give attic its place in layers.mjs",
         "src/core/jobs has 21 files, more than 20; divide it",
     ]
+
+
+def alone(sheet: Path) -> set[str]:
+    """Return the classes that a style sheet lays out wherever they stand: those whose selector is the class alone."""
+    text = re.sub(r"/\*.*?\*/", "", sheet.read_text(), flags=re.DOTALL)
+    selectors = (one.strip() for many in re.findall(r"([^{}@]+)\{", text) for one in many.split(","))
+    return {one for one in selectors if re.fullmatch(r"\.[\w-]+", one)}
+
+
+def test_pages_lay_out_no_class_of_the_cell_in_another_way() -> None:
+    styles = ROOT / "widgets" / "src" / "styles"
+    shared = set().union(*(alone(sheet) for sheet in styles.glob("*.css")))
+    pages = [sheet for sheet in (styles / "panel").glob("*.css") if sheet.name != "narrow.css"]
+    assert len(pages) > 5
+    assert {sheet.name: found for sheet in pages if (found := alone(sheet) & shared)} == {}

@@ -87,7 +87,7 @@ def _readable(tx: Tx, spec: JobSpec, use: DataUse) -> Dataset:
         raise Refused(
             Reason.INVALID,
             msg(
-                "dataset {name} belongs to team {theirs}, but the job to {tenant}; submit it to {theirs}",
+                "dataset {name} belongs to team {theirs}, but the job to {tenant}; submit it to {theirs}, or upload the files again as another dataset of {tenant}",
                 name=use.name,
                 theirs=found.item.tenant,
                 tenant=spec.tenant,

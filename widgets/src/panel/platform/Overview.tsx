@@ -127,7 +127,7 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
 
 function Reason({ of, all }: { of: WaitingFor; all: number }): JSX.Element {
   return (
-    <li class="mlp-reason">
+    <li class="mlp-reason-row">
       <span>{of.reason ? reasonWords(of.reason) : t("not examined yet")}</span>
       <Bar value={of.count} of={all} calm />
       <b>{of.count}</b>
