@@ -11,7 +11,7 @@ import pytest
 
 from mlp_hub.isolation import tenant_roots
 from support.rigs.api_rig import ApiRig
-from support.rigs.dav_rig import LOCK, MIB, DavRig, left_over, on_disk, settled, sha
+from support.rigs.dav_rig import LOCK, MIB, DavRig, in_use, left_over, on_disk, settled, sha
 from support.waiting import wait_for
 
 
@@ -91,6 +91,8 @@ def test_a_copy_that_finds_no_room_leaves_what_is_in_its_place(
         if "/" in source:  # one file has room
             assert full.status == 204, full.body
             dav.ask("DELETE", f"{data}/{to}")
+            # what was removed is charged until the files are looked at, which may be a moment later
+            wait_for(lambda: in_use(rig, team) <= 6 * MIB + 8)
             dav.ask("MKCOL", f"{data}/old")
             dav.ask("PUT", f"{data}/old/kept", b"kept")
             dav.ask("PUT", f"{data}/file", b"file")
