@@ -121,10 +121,10 @@ ALLOWED_ONCE = {
     ("mlp_hub/executors/local/prepare.py", "exists"): "the jobs' environment, which is installed",
     ("mlp_hub/executors/shared_volume/moving.py", "utime"): "a descriptor",
     (
-        "mlp_hub/executors/shared_volume/isolation_levels.py",
+        "mlp_hub/executors/shared_volume/tenant_files.py",
         "access",
     ): "a root that an administrator names, and a descriptor",
-    ("mlp_hub/executors/shared_volume/isolation_levels.py", "resolve"): "the platform's own paths",
+    ("mlp_hub/executors/shared_volume/tenant_files.py", "resolve"): "the platform's own paths",
     ("mlp_hub/sandbox/homes.py", "mkdir"): "the directories of homes and of what is stored",
     ("mlp_hub/settings/cluster_values.py", "expanduser"): "what the operator names",
     ("mlp_hub/in_cluster.py", "read_text"): "the operator's kubeconfig",

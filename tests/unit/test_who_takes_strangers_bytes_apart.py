@@ -107,7 +107,7 @@ DEFAULT_POOL = {
     "executors/local/executor.py": "what is the platform's own: run directories, the environment of all",
     "executors/shared_volume/fence.py": "run directories",
     "executors/shared_volume/files.py": "what a directory gives that is opened by no workspace",
-    "executors/shared_volume/isolation_levels.py": "notes and mounts of the state directory",
+    "executors/shared_volume/tenant_files.py": "notes and mounts of the state directory",
     "executors/simulated/executor.py": "its own journal",
     "service/admission/loop.py": "a cycle of the scheduler",
     "service/health/deaths.py": "the supervisor's note",

@@ -63,6 +63,33 @@ class Crew:
         remote.close()
 
 
+def lots(
+    of: Iterable[T], weigh: Callable[[T], tuple[object, tuple[int, ...]] | None], most: tuple[int, ...]
+) -> Iterator[list[T]]:
+    """Yield things in lists that go in one request each, in order.
+
+    `weigh` returns what all of a list have in common, and the weights of one; the sums of these are at most
+    `most`. Where it returns None the thing goes alone.
+    """
+    lot: list[T] = []
+    common: object = None
+    sums: tuple[int, ...] = ()
+    for one in of:
+        weighed = weigh(one)
+        if weighed is None:
+            yield [one]
+            continue
+        own, weights = weighed
+        more = tuple(map(sum, zip(sums, weights, strict=True))) if lot else weights
+        if lot and (own != common or any(a > b for a, b in zip(more, most, strict=True))):
+            yield lot
+            lot, more = [], weights
+        lot.append(one)
+        common, sums = own, more
+    if lot:
+        yield lot
+
+
 def _next(left: Iterator[T], lock: threading.Lock) -> tuple[T] | None:
     with lock:
         for one in left:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from mlp.client.connection import quote
 from mlp.client.fetching import through_no_link
 from mlp.client.rest import Client
 from mlp.data import local
-from mlp.data.crew import Crew
+from mlp.data.crew import Crew, lots
 from mlp.data.local import BLOCK
 from mlp.data.places import DataPlace
 from mlp.data.progress import TransferProgress
@@ -67,7 +66,7 @@ class Pull:
             wanted = self._look()
             self._found.size = sum(one.entry.size for one in wanted)
             self._told.expect(self._found.size, len(wanted))
-            self._crew.each(self._some, _together(wanted), self._remote)
+            self._crew.each(self._some, lots(wanted, _weigh, (MOST_TOGETHER, TOGETHER, QUERY)), self._remote)
         finally:
             self._remote.close()
         self._found.came.sort()
@@ -262,23 +261,10 @@ class _FileDownload:
         self._counted = done
 
 
-def _together(wanted: Iterable[_Wanted]) -> Iterator[list[_Wanted]]:
-    """Yield files in lists: small ones of one directory together, as many as go in one request, and each other one alone."""
-    some: list[_Wanted] = []
-    size = letters = 0
-    for one in wanted:
-        length = len(quote(one.entry.name)) + len("&contents=")
-        if one.entry.size > SMALL or one.entry.digest is None:
-            yield [one]
-            continue
-        full = len(some) >= MOST_TOGETHER or size + one.entry.size > TOGETHER or letters + length > QUERY
-        if some and (full or some[0].to.parent != one.to.parent):
-            yield some
-            some, size, letters = [], 0, 0
-        some.append(one)
-        size, letters = size + one.entry.size, letters + length
-    if some:
-        yield some
+def _weigh(one: _Wanted) -> tuple[object, tuple[int, ...]] | None:
+    if one.entry.size > SMALL or one.entry.digest is None:
+        return None
+    return one.to.parent, (1, one.entry.size, len("&contents=") + len(quote(one.entry.name)))
 
 
 def _alone(file: Any, to: Path) -> None:

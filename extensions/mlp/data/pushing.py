@@ -7,13 +7,12 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from mlp.client.rest import Client
 from mlp.data import local
-from mlp.data.crew import Crew
+from mlp.data.crew import Crew, lots
 from mlp.data.local import LocalFile
 from mlp.data.places import DataPlace
 from mlp.data.remote import CUT, Cut, DataEntry, Remote, WholeFile
@@ -72,7 +71,9 @@ class Push:
         found.dataset = self._take_up(files.size)
         try:
             self._prepare(files.directories)
-            self._crew.each(self._some, _together(files.files), self._remote, self._beat)
+            self._crew.each(
+                self._some, lots(files.files, _weigh, (MOST_TOGETHER, TOGETHER)), self._remote, self._beat
+            )
             _check(found.changed)
             found.dataset = self._say("ready", 100)
         except BaseException:
@@ -310,21 +311,8 @@ class Push:
         return self._remote.patiently(send, lambda: most)
 
 
-def _together(files: Iterable[LocalFile]) -> Iterator[list[LocalFile]]:
-    """Yield files in lists: small ones together, as many as go in one request, and each other one alone."""
-    some: list[LocalFile] = []
-    size = 0
-    for file in files:
-        if file.size > SMALL:
-            yield [file]
-            continue
-        if some and (len(some) >= MOST_TOGETHER or size + file.size > TOGETHER):
-            yield some
-            some, size = [], 0
-        some.append(file)
-        size += file.size
-    if some:
-        yield some
+def _weigh(file: LocalFile) -> tuple[object, tuple[int, ...]] | None:
+    return None if file.size > SMALL else ("", (1, file.size))
 
 
 def _check(changed: list[str]) -> None:

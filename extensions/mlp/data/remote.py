@@ -212,10 +212,11 @@ class Remote:
             answer = _whole(connection.getresponse(), PAGE_MAX)
         if answer.status in RETRIED:
             raise self._busy(answer)
-        if answer.status != 200 or answer.headers.get("content-type") != PACKED:
-            self._takes_many = False
-            return {}
-        return _unpacked(answer.body)
+        if answer.status == 200 and answer.headers.get("content-type") == PACKED:
+            with contextlib.suppress(ValueError):
+                return _unpacked(answer.body)
+        self._takes_many = False
+        return {}
 
     def arrived(self, path: str, size: int, digest: bytes) -> int:
         """Return the bytes of a large file that already arrived; its size if it is whole by that."""
@@ -414,12 +415,12 @@ class Remote:
 
 
 def _unpacked(body: bytes) -> dict[str, bytes]:
-    """Take apart the answer to a request for many files; raise `Cut` for one that cannot be read."""
+    """Take apart the answer to a request for many files. Raises ValueError for one that cannot be read."""
     found, at = {}, 0
     while at < len(body):
         line = _PACKED_LINE.match(body, at)
         if line is None or line.end() + int(line[1]) > len(body):
-            raise Cut(say("the answer is not a list of files"))
+            raise ValueError("it is not a list of files")
         at = line.end() + int(line[1])
         found[unquote(line[2].decode())] = body[line.end() : at]
     return found

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from wsgidav.dav_error import HTTP_INSUFFICIENT_STORAGE, DAVError
 
-from mlp_hub.dav.room import HeldRoom
+from mlp_hub.dav.quota_reservation import QuotaReservation
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import MOST_NAMES, PROPERTIES, Aside, Parts, TooDeepError, Tree
 from mlp_hub.dav.upload import Upload
@@ -41,7 +41,7 @@ class Copy:
             self._file(self._service, parts, self._tree, self._to, self._make_way)
             return
         access = self._tree.access
-        held, placed = HeldRoom(self._service, access.uid, access.language), False
+        held, placed = QuotaReservation(self._service, access.uid, access.language), False
         try:
             with self._tree.aside() as aside:
                 self._properties(parts, aside, ())
@@ -54,7 +54,7 @@ class Copy:
             # what the names take is found by looking
             self._service.report_written(access.uid, held.granted, held.grown if placed else 0, int(placed))
 
-    def _all(self, held: HeldRoom, parts: Parts, aside: Aside, to: Parts) -> None:
+    def _all(self, held: QuotaReservation, parts: Parts, aside: Aside, to: Parts) -> None:
         if len(to) > DEEPEST_COPIED:
             raise TooDeepError(f"more than {DEEPEST_COPIED} directories lie in each other")
         below: list[str] = []
@@ -78,7 +78,7 @@ class Copy:
             self._properties(here, aside, there)
             self._all(held, here, aside, there)
 
-    def _copy_file(self, held: HeldRoom, here: Parts, aside: Aside, there: Parts) -> None:
+    def _copy_file(self, held: QuotaReservation, here: Parts, aside: Aside, there: Parts) -> None:
         with contextlib.ExitStack() as opened:
             try:
                 source = opened.enter_context(self._tree.read(here))

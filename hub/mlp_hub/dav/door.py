@@ -20,7 +20,7 @@ from xml.sax.saxutils import escape
 
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.dav import listing, packs
+from mlp_hub.dav import batches, listing
 from mlp_hub.dav.draining import drain, linger
 from mlp_hub.dav.parts import FilePart, PartUploads
 from mlp_hub.dav.resources import LENGTH, MADE, STILL, TREE
@@ -108,7 +108,7 @@ class AuthorizingApp:
         """`endpoints`: those at private addresses that the operator named."""
         self._sources = SourceClient(service, endpoints)
         self._parts = PartUploads(service, is_locked)
-        self._packs = packs.Packs(service, is_locked)
+        self._batches = batches.Batches(service, is_locked)
         self._app, self._service, self._roots, self._uploads = app, service, roots, uploads
         self._prefixes = sorted(prefixes, key=len, reverse=True)
         self.slow = SlowBodies()
@@ -193,7 +193,7 @@ class AuthorizingApp:
     def _hold(self, environ: Environ, asker: DataAsker, access: Access, held: contextlib.ExitStack) -> None:
         """Open the objects that an authorised request needs until it is answered."""
         method, user, name = environ["REQUEST_METHOD"], access.user, access.name
-        if method == "PROPFIND" or packs.are_wanted(environ) or listing.is_asked(environ):
+        if method == "PROPFIND" or batches.are_wanted(environ) or listing.is_asked(environ):
             held.enter_context(self._turn(self._listing, user, MOST_LISTINGS))
 
         def still_reads() -> bool:
@@ -225,17 +225,19 @@ class AuthorizingApp:
             if found is not None and stat.S_ISDIR(found.st_mode):
                 yield from _refuse_endless(environ, start)
                 return
-        packed = packs.are_wanted(environ)
+        packed = batches.are_wanted(environ)
         if packed or listing.is_asked(environ):
-            body_of, kind = (packs.contents, packs.KIND) if packed else (listing.page_of, "application/json")
+            body_of, kind = (
+                (batches.contents, batches.KIND) if packed else (listing.page_of, "application/json")
+            )
             yield from self.slow.taken(environ, [_whole(environ, start, body_of(environ, tree, parts), kind)])
             return
-        if packs.is_asked(environ):
+        if batches.is_asked(environ):
             if parts:
                 raise NotServed(
                     403, msg("many files in one request are sent to the dataset itself"), "Invalid"
                 )
-            count = self._packs.receive(environ, tree, environ[LENGTH])
+            count = self._batches.receive(environ, tree, environ[LENGTH])
             yield _whole(environ, start, json.dumps({"files": count}).encode())
             return
         part = FilePart.from_request(environ, environ[LENGTH]) if environ["REQUEST_METHOD"] == "PUT" else None
@@ -450,7 +452,7 @@ def _length(environ: Environ) -> int | None:
     if not (text.isascii() and text.isdecimal()) or len(text) > 18:
         raise NotServed(400, msg("Content-Length is not a number of bytes"))
     length = int(text)
-    most = packs.PACK_MAX if packs.is_asked(environ) else XML_MAX
+    most = batches.BATCH_MAX if batches.is_asked(environ) else XML_MAX
     if environ["REQUEST_METHOD"] != "PUT" and length > most:
         raise NotServed(
             413, msg("the body has {length} bytes; at most {most} are possible", length=length, most=most)

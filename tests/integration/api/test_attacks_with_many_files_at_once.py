@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from mlp_hub.api.auth import scopes
-from mlp_hub.dav.packs import KIND
+from mlp_hub.dav.batches import KIND
 from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 from support.rigs.api_rig import ApiRig
 from support.rigs.dav_rig import MIB, DavRig, on_disk, serving, settled

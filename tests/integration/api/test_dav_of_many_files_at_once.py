@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mlp_hub.dav.packs import KIND, LINE_MAX, MOST_FILES, PACK_MAX
+from mlp_hub.dav.batches import BATCH_MAX, KIND, LINE_MAX, MOST_FILES
 from support.rigs.api_rig import Answer, ApiRig
 from support.rigs.dav_rig import LOCK, MIB, DavRig, left_over, on_disk, settled
 
@@ -91,7 +91,7 @@ def test_attacks_many_files_take_no_more_than_the_quota(
     answer = send(dav, data, b"".join(line(f"g{n}", os.urandom(MIB)) for n in range(8)))
     assert answer.status == 507
     settled(rig, team, 3 * MIB)
-    too_long = b"".join(line(f"h{n}", bytes(MIB)) for n in range(PACK_MAX // MIB + 1))
+    too_long = b"".join(line(f"h{n}", bytes(MIB)) for n in range(BATCH_MAX // MIB + 1))
     assert send(dav, data, too_long).status == 413
     assert names(on_disk(rig, data)) == ["f0", "f1", "f2"]
 

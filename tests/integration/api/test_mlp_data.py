@@ -538,6 +538,25 @@ def test_small_files_go_and_come_many_in_a_request(
     assert asked["GET"] <= 12, "lists of three directories, six times many files, and the large one"
 
 
+def test_files_come_one_by_one_where_the_answer_with_many_cannot_be_read(
+    dav: DavAt, tree: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mlp.data.push(tree, name, client=dav.client())
+    whole, mangled = remote._whole, []
+
+    def other(response: Any, most: int = remote.ANSWER_MAX) -> Answer:
+        answer = whole(response, most)
+        if answer.headers.get("content-type") != remote.PACKED:
+            return answer
+        mangled.append(answer)
+        return Answer(answer.status, answer.headers, b"no list")
+
+    monkeypatch.setattr(remote, "_whole", other)
+    mlp.data.pull(name, tmp_path / "there", client=dav.client())
+    assert mangled
+    assert contents(tmp_path / "there") == contents(tree)
+
+
 def test_a_directory_is_listed_in_pages(rig: ApiRig, dav: DavAt, name: str, tmp_path: Path) -> None:
     mlp.data.push(_with_names(tmp_path / "few", 3), name, tenant="store", client=dav.client())
     top = rig.root / "datasets" / "ann" / name

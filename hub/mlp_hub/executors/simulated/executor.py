@@ -38,7 +38,7 @@ from mlp_hub.executors.following import follow
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo, Taint
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence, Fenced
-from mlp_hub.executors.shared_volume.isolation_levels import SharedVolumeTenantFiles
+from mlp_hub.executors.shared_volume.tenant_files import SharedVolumeTenantFiles
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.simulated.attempt import DONE, Script, SimulatedAttempt, from_json, to_json
 from mlp_hub.executors.workspace import Home, JobRun

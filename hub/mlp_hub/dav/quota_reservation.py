@@ -7,7 +7,7 @@ from mlp_hub.dav.upload import STEP, refusal
 from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
 
 
-class HeldRoom:
+class QuotaReservation:
     """Room for many files that is taken ahead, and given back only at the end.
 
     A process that dies meanwhile has taken the room, and the service measures it then. The room taken

@@ -21,7 +21,7 @@ from urllib.parse import parse_qs, quote, unquote_to_bytes
 
 from wsgidav.dav_error import HTTP_BAD_REQUEST, HTTP_LOCKED, DAVError
 
-from mlp_hub.dav.room import HeldRoom
+from mlp_hub.dav.quota_reservation import QuotaReservation
 from mlp_hub.dav.service import StorageRoom
 from mlp_hub.dav.tree import BadPathError, Parts, Tree, parts_of
 from mlp_hub.dav.upload import Upload, refusal
@@ -29,7 +29,7 @@ from mlp_language.message import Message, msg
 
 KIND = "application/vnd.mlp-hub.files"
 """Contract: content type of such a request."""
-PACK_MAX = 16 * 2**20
+BATCH_MAX = 16 * 2**20
 """Safety: bytes of a request with many files: a turn of its user is held until all are on the disk."""
 MOST_FILES = 500
 """Safety: files of one request."""
@@ -85,7 +85,7 @@ def contents(environ: dict[str, Any], tree: Tree, parts: Parts) -> bytes:
     return b"".join(found)
 
 
-class Packs:
+class Batches:
     """Takes many files in. `is_locked` tells whether somebody has a lock on a path."""
 
     def __init__(
@@ -98,11 +98,11 @@ class Packs:
         if not length:
             raise _bad(msg("many files in one request need a Content-Length, and at least one file"))
         access = tree.access
-        room = HeldRoom(self._service, access.uid, access.language)
+        room = QuotaReservation(self._service, access.uid, access.language)
         said = room.reserve(length)
         if said.status != 200:
             raise refusal(said.status, said.body, said.message)
-        body, count = _PackBody(environ["wsgi.input"], length), 0
+        body, count = _BatchBody(environ["wsgi.input"], length), 0
         try:
             while (line := body.line()) is not None:
                 count += 1
@@ -114,7 +114,7 @@ class Packs:
         return count
 
     def _store(
-        self, environ: dict[str, Any], tree: Tree, room: HeldRoom, body: _PackBody, line: bytes
+        self, environ: dict[str, Any], tree: Tree, room: QuotaReservation, body: _BatchBody, line: bytes
     ) -> None:
         found = _LINE.fullmatch(line)
         if found is None:
@@ -138,7 +138,7 @@ class Packs:
             upload.abort()
 
 
-class _PackBody:
+class _BatchBody:
     """Body of a request with many files: read in blocks, a line or some bytes at a time."""
 
     def __init__(self, inner: Any, length: int) -> None:
