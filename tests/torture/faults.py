@@ -13,6 +13,7 @@ from torture.findings import Violation
 from torture.load import Load
 from torture.plan import Fault
 from torture.site import Site
+from torture.stranger import Stranger
 from torture.toll import Outage
 from torture.upkeep import Operator
 
@@ -34,6 +35,7 @@ class Breaker:
         self._full: Outage | None = None
         self._away: Outage | None = None
         self._hung: list[tuple[float, victims.Victim]] = []
+        self._shell = Stranger(site)
 
     def run(self, faults: list[Fault], seconds: float) -> None:
         """Carry out a round's faults, each at its time, then make all good."""
@@ -59,6 +61,7 @@ class Breaker:
                 self.site.findings.add(Violation("hang-unnoticed", text), None, self.site.settings.log_dir)
                 victim.thaw()
         self._hung.clear()
+        self._shell.wait()
 
     def _wait(self, until: float) -> None:
         while True:
@@ -161,6 +164,10 @@ class Breaker:
             self._away = None
 
         self._until(fault.lasts, start)
+
+    def _stranger(self, fault: Fault) -> None:
+        self.toll.fault(fault.name)
+        self._shell.call(fault.variable, owned=fault.owned)
 
     def _check_told(self, what: str) -> None:
         """`/health`, where it answers at all, says more than that all is well."""

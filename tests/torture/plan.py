@@ -11,6 +11,7 @@ VICTIMS = {
 }  # fmt: skip
 """How often each is chosen."""
 HANGING = ("service", "hub", "proxy", "data")
+STRANGERS_MAX = 2  # in a round
 FREEZABLE = ("service", "hub", "proxy", "data", "supervisor", "shim", "rank", "sandbox", "server")
 
 
@@ -22,6 +23,7 @@ class Fault:
     is none of that kind, of another one).
     `freeze`: SIGSTOP, SIGCONT after `lasts`. `start`: a job is submitted and the service killed `lasts` after the answer.
     `hang`: SIGSTOP for good: the hub has to notice it by itself. `disk`: full but for `leave` bytes, for as long as `lasts`. `database`: away for as long.
+    `stranger`: `mlp-hub up` is called with another database as the one of `variable`; `owned`: it is that of another hub.
     """
 
     at: float
@@ -29,6 +31,8 @@ class Fault:
     victims: tuple[tuple[str, float], ...] = ()
     lasts: float = 0.0
     leave: int = 0
+    variable: str = ""
+    owned: bool = False
 
 
 def draw(rng: Random, seconds: float, *, disk: bool, database: bool) -> list[Fault]:
@@ -55,6 +59,9 @@ def draw(rng: Random, seconds: float, *, disk: bool, database: bool) -> list[Fau
     away = Fault(rng.uniform(0.1, 0.8) * seconds, "database", lasts=rng.uniform(1, 6))
     if database:
         faults.append(away)
+    for _ in range(rng.randint(0, STRANGERS_MAX)):
+        at, variable = rng.uniform(0.05, 0.95) * seconds, rng.choice(("platform", "hub"))
+        faults.append(Fault(at, "stranger", variable=variable, owned=rng.random() < 0.5))
     return sorted(faults, key=lambda fault: fault.at)
 
 

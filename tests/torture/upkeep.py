@@ -92,6 +92,6 @@ class Operator:
         toll = self.site.toll
         if toll.killed(pid) or toll.frozen(pid) or time.time() - self._up_at < 3 or psutil.pid_exists(pid):
             return True
-        # hub and service begin with their database, and end where it is not there: the supervisor tries again
+        # hub and service begin with their database, and end where they cannot read or write it: the supervisor tries again
         young = time.time() - self._seen.get(pid, 0.0) < BEGINS_S
-        return young and toll.within("database", time.time(), BEGINS_S)
+        return young and any(toll.within(kind, time.time(), BEGINS_S) for kind in ("database", "disk"))

@@ -33,3 +33,10 @@ def test_an_hour_has_more_than_1500_victims() -> None:
     rounds = [plan.draw(Random(f"1:{n}"), 35.0, disk=True, database=True) for n in range(55)]
     aimed = sum(len(fault.victims) or fault.name == "start" for faults in rounds for fault in faults)
     assert aimed > 1500
+
+
+def test_strangers_name_either_database_empty_and_owned() -> None:
+    drawn = [f for n in range(40) for f in faults(f"1:{n}") if f.name == "stranger"]
+    assert {(f.variable, f.owned) for f in drawn} == {
+        (v, o) for v in ("platform", "hub") for o in (True, False)
+    }
