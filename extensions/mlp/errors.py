@@ -49,7 +49,7 @@ class UsageError(MLPError, ValueError):
     @property
     def label(self) -> str:
         """Kind of the error, in a word or two."""
-        return say("Usage")
+        return say("Wrong input")
 
 
 class ProgramError(UsageError):

@@ -19,7 +19,7 @@ REASONS: Mapping[str, Callable[[], str]] = {
     "WaitingForResources": lambda: say("waits for room on the nodes"),
     "TopologyPlacementFailed": lambda: say("waits for room in the right place"),
     "WaitingForPreempted": lambda: say("waits for others to stop"),
-    "Reserved": lambda: say("the free room is kept for others"),
+    "Reserved": lambda: say("the free room is reserved"),
     "DiskFull": lambda: say("waits for room on the disk"),
     "TenantMoves": lambda: say("waits while its team's files are moved"),
     "Suspended": lambda: say("suspended"),

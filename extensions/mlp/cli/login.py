@@ -37,7 +37,7 @@ def login(call: ParsedLine) -> int:
     url = settings.normalise_url(call.names[0]) if call.names else settings.api_url()
     url = url or (current.url if current else "")
     if not url:
-        raise UsageError(say("which hub? Usage: mlp login http://HUB-ADDRESS:8000"))
+        raise UsageError(say("which hub? Give its address: mlp login http://HUB-ADDRESS:8000"))
     kept = settings.read_login(url)
     given = call.given
     pasted = given.get("token_stdin") or not sys.stdin.isatty()

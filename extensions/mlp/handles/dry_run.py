@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mlp.client.rest import Client
 from mlp.errors import NoHub, NotThere
-from mlp.grammar.job_options import BY_NAME, SHAPE
+from mlp.grammar.job_options import BY_NAME, SHAPE, Option
 from mlp.handles.job import Job
 from mlp.handles.sending import ask_for_job
 from mlp.language import say, says
@@ -23,15 +24,24 @@ def dry_run(client: Client, body: Json, *, named: bool) -> tables.Sentences:
     offered = reasons.offer(found["offer"])
     lines = len(body.get("code", "").splitlines())
     what = body.get("entry") or says("a program of 1 line", "a program of {n} lines", lines)
+    given = {**body, **body.get("amounts", {})}
     shape = say(", ").join(
-        BY_NAME[k].flag if v is True else f"{BY_NAME[k].flag} {BY_NAME[k].shows(v)}"
-        for k, v in {**body, **body.get("amounts", {})}.items()
-        if k in BY_NAME and k != "env"
+        part for k, v in given.items() if k in BY_NAME and k != "env" for part in _written(BY_NAME[k], v)
     )
     return tables.Sentences(
         [say("Would submit {what}: {shape}", what=what, shape=shape), *_would_be(found), *offered.lines],
         {"request": body, **found},
     )
+
+
+def _written(option: Option, value: Any) -> list[str]:
+    """Write an option as a person does; one that may be repeated once for each value."""
+    if value is True:
+        return [option.flag]
+    if not option.many:
+        return [f"{option.flag} {option.shows(value)}"]
+    values = [f"{name}={v}" for name, v in value.items()] if isinstance(value, Mapping) else value
+    return [f"{option.flag} {v}" for v in values]
 
 
 def _preview(client: Client, body: Json) -> Json:

@@ -105,9 +105,9 @@ class Reason(StrEnum):
     )
     RESERVED = (
         "Reserved",
-        "the free room is kept for others",
-        "There is room now, but a job ahead of it, or who booked it for a time that comes, is to have it.",
-        msg("room that is kept for others"),
+        "the free room is reserved",
+        "There is room now, but it is reserved for a job ahead of it or for a booking.",
+        msg("room that is not reserved"),
     )
     DISK_FULL = (
         "DiskFull",

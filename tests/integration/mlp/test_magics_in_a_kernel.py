@@ -175,10 +175,10 @@ def test_refusals_and_wrong_lines_are_one_sentence(world, tmp_path):
         ("%%mlp submit --name -digits\n1", "beginning with a letter, a digit or _"),
         (
             "%%mlp submit --wrokers 2\n1",
-            "Usage: %mlp submit has no option --wrokers. Did you mean --workers?",
+            "Wrong input: %mlp submit has no option --wrokers. Did you mean --workers?",
         ),
         ("%%mlp submit\nx = = 1", "Syntax error: invalid syntax, in line 2 of the cell"),
-        ("%mlp submit none.py", "Usage: none.py does not exist"),
+        ("%mlp submit none.py", "Wrong input: none.py does not exist"),
         ("%%mlp jobs\n1", "a cell's text is a program"),
     ]:
         (shown,) = run(cell, tmp_path=tmp_path, check=False)

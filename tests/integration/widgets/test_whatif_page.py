@@ -104,7 +104,7 @@ def test_where_nothing_changes_it_says_what_is_waited_for(pages: Pages, front: F
     expect(page.get_by_role("note")).to_have_text(
         "Nothing changes: the changes do not affect any start time, because something else then holds the jobs back. "
         "As it is, they wait for: 3 jobs (1 of them never started): waits for quota. With the changes: 2 jobs: waits "
-        "for room on the nodes; 1 job (never started): the free room is kept for others. digits-5 of ann, with the changes: "
+        "for room on the nodes; 1 job (never started): the free room is reserved. digits-5 of ann, with the changes: "
         f"{nodes}."
     )
     shot(page, "panel-what-if-same")

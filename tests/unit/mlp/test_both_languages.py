@@ -195,5 +195,5 @@ def test_columns_of_a_terminal_are_straight_in_chinese_too() -> None:
 def test_values_inserted_into_a_message_stay_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLP_LANGUAGE", "zh-CN")
     error = UsageError("{what} <b>%s")
-    assert error._render_traceback_() == ["用法：{what} <b>%s"]
+    assert error._render_traceback_() == ["输入有误：{what} <b>%s"]
     assert isinstance(error, MLPError)

@@ -194,6 +194,9 @@ def test_a_dry_run_submits_nothing(world):
     assert "--time-limit 5 min" in shown
     assert "Would be a: 1 rank with runtime plain" in shown
     assert "Would start now: 2 ranks on n1" in shown
+    shown = repr(mlp.submit(code="1", data=["digits:train", "ann/big"], params={"lr": 0.1}, dry_run=True))
+    assert "--data digits:train, --data ann/big" in shown
+    assert "--param lr=0.1" in shown
     shown = repr(mlp.submit(code="1", name="a", workers="2:4", dry_run=True))
     assert "Would be a: 2 to 4 ranks with runtime plain" in shown
     assert world.jobs == {}

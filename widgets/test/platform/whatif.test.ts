@@ -154,7 +154,7 @@ test("where nothing is other, what the jobs waited for says why", () => {
   assert.equal(
     whyTheSame(answer(run([waited("WaitingForQuota", 4, 1)]), run([waited("WaitingForResources", 3), waited("Reserved", 1, 1)]))),
     "Nothing changes: the changes do not affect any start time, because something else then holds the jobs back. As it is, they wait for: 4 jobs (1 of them never started): waits for quota. " +
-      "With the changes: 3 jobs: waits for room on the nodes; 1 job (never started): the free room is kept for others. a of ann, with the changes: the numbers.",
+      "With the changes: 3 jobs: waits for room on the nodes; 1 job (never started): the free room is reserved. a of ann, with the changes: the numbers.",
   );
   assert.equal(whyTheSame(answer(run([]))), "Nothing changes: as it is, no job has to wait.");
   assert.equal(whyTheSame(answer(run([]), run([], 50))), null);

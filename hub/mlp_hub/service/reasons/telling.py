@@ -238,7 +238,7 @@ def _size(workers: Workers) -> Message:
         case Limit.NODES:
             why = msg("the nodes have no room for one more")
         case Limit.KEPT:
-            why = msg("the rest is kept for others")
+            why = msg("the rest is reserved")
     return msg("with {n} of at most {most} workers, because {why}", n=n, most=most, why=why)
 
 

@@ -285,7 +285,7 @@ export function whyTheSame(answer: Simulated): string | null {
   );
 }
 
-/** "2 jobs: waits for quota; 1 job, which never starts: the free room is kept for others". */
+/** "2 jobs: waits for quota; 1 job, which never starts: the free room is reserved". */
 function waitWords(waits: SimulatedWait[]): string {
   return waits
     .map((w) => {
