@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from support.front.browser import shot
+from support.front.files import dataset
 from support.front.pages import LOOKS, Pages, fits
 from support.front.service import FrontService
 from support.waiting import wait_for
@@ -42,6 +43,15 @@ def test_datasets_are_listed_with_state_size_and_progress(
     shot(page, f"panel-dataset-{look}", full=True)
     assert fits(page)
     assert not pages.unexpected()
+
+
+def test_a_dataset_of_a_team_that_was_left_says_so(pages: Pages, front: FrontService) -> None:
+    front.data.datasets.rows.append(dataset("kept", tenant="gone"))
+    page = pages.panel("datasets")
+    kept = page.get_by_role("row").filter(has_text="kept")
+    expect(kept).to_contain_text("you left")
+    expect(kept).to_contain_text("still counts in the storage of that team")
+    expect(page.get_by_role("row").filter(has_text="pets")).not_to_contain_text("you left")
 
 
 def test_chosen_files_become_a_dataset(pages: Pages, front: FrontService, tmp_path: Path) -> None:

@@ -35,6 +35,12 @@ function State({ of }: { of: Dataset }): JSX.Element {
   return <Chip kind={kind}>{text}</Chip>;
 }
 
+/** What there is to know of it: what the hub says, else that its owner has left its team. */
+function noteOf(of: Dataset, left: boolean): string {
+  if (of.message || !left) return of.message;
+  return t("You left team {name}. It still counts in the storage of that team, and your jobs in other teams cannot use it: delete it, or push it again.", { name: of.tenant });
+}
+
 /** Delete a dataset, also one whose upload nobody ended. */
 async function remove(client: Client, of: Dataset): Promise<void> {
   const path = paths.dataset(of.user, of.name);
@@ -69,11 +75,12 @@ export function DatasetsPage(): JSX.Element {
     await found.reload();
   });
   const now = useNow(MINUTE);
+  const isLeft = (d: Dataset): boolean => !session.tenants.includes(d.tenant);
   const columns: Column<Dataset>[] = [
     { title: t("Name"), kind: "name", cell: (d) => (d.state === "deleting" ? d.name : <Link to={href("datasets", d.user, d.name)}>{d.name}</Link>) },
     { title: t("State"), kind: "tight", cell: (d) => <State of={d} /> },
-    { title: t("Note"), hideTitle: true, kind: "grow", cell: (d) => <span class="mlp-clip" title={d.message}>{d.message}</span> },
-    { title: t("Team"), kind: "low", cell: (d) => d.tenant },
+    { title: t("Note"), hideTitle: true, kind: "grow", cell: (d) => <span class="mlp-clip" title={noteOf(d, isLeft(d))}>{noteOf(d, isLeft(d))}</span> },
+    { title: t("Team"), kind: "low", cell: (d) => <>{d.tenant} {isLeft(d) ? <Chip kind="wait">{t("you left")}</Chip> : null}</> },
     { title: t("Size"), kind: "num", cell: (d) => bytes(d.used) },
     { title: t("Made"), kind: "num", cell: (d) => clock(d.made_at, now) },
     {

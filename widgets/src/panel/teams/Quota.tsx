@@ -62,7 +62,7 @@ export function QuotaPage(): JSX.Element {
       {items.map((u) => (
         <section key={u.tenant.name} class="mlp-card" aria-label={t("Team {name}", { name: u.tenant.name })}>
           <div class="mlp-card-head">
-            <h2>{u.tenant.name}</h2>
+            <h2><Link to={href("tenants", u.tenant.name)}>{u.tenant.name}</Link></h2>
             {session.tenant_admin.includes(u.tenant.name) ? <Chip>{t("you are its admin")}</Chip> : null}
             <span class="mlp-dim">{n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", u.tenant.running, { waiting: u.tenant.waiting })}</span>
             {u.tenant.description ? <span class="mlp-dim">{u.tenant.description}</span> : null}
