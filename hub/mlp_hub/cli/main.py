@@ -218,6 +218,13 @@ def _restore(settings: Settings, args: argparse.Namespace) -> int:
     return restore(settings, args.file)
 
 
+def _debug_dump(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.debug_dump.command import debug_dump  # noqa: PLC0415
+    from mlp_hub.cli.state import plan  # noqa: PLC0415
+
+    return debug_dump(plan.as_started(settings, os.environ), args.file, lines=args.lines)
+
+
 def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli.backups.upgrade import upgrade  # noqa: PLC0415
 
@@ -383,6 +390,21 @@ def _parser() -> argparse.ArgumentParser:
         say("print the parts that work on this machine and those that do not, with remedies"),
     )
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub = add(
+        "debug-dump",
+        _debug_dump,
+        say("write versions, settings, checks, logs and numbers into an archive, without names and secrets"),
+    )
+    sub.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help=say("a new file; without it, one named by the time, here"),
+    )
+    sub.add_argument(
+        "--lines", type=int, default=2000, metavar="N", help=say("number of lines of each log (2000)")
+    )
     sub = add("token", _token, say("print a new token of a user, and nothing else"))
     sub.add_argument("--user", required=True, metavar="NAME")
     sub.add_argument(

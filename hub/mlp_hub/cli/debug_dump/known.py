@@ -1,0 +1,152 @@
+"""Names and secrets that this hub knows, so that a dump can be made without them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import sqlalchemy as sa
+
+from mlp_hub.settings import Settings
+from mlp_hub.store import engine as engines
+
+NAMED: tuple[tuple[str, str, str], ...] = (
+    ("user", "user", "name"),
+    ("team", "tenant", "name"),
+    ("team", "tenant", "cohort"),
+    ("job", "job", "name"),
+    ("sweep", "sweep", "name"),
+    ("stored", "stored", "name"),
+    ("model", "model", "name"),
+    ("app", "app", "name"),
+    ("key", "app_key", "name"),
+    ("environment", "environment", "name"),
+    ("runtime", "runtime", "name"),
+    ("booking", "booking", "name"),
+    ("secret", "secret", "name"),
+    ("channel", "notice_channel", "name"),
+    ("metric", "run_value", "name"),
+    ("tag", "run_tag", "tag"),
+)
+"""What its names become, table and column."""
+COMMON = frozenset(
+    [
+        "default",
+        "admin",
+        "hub",
+        "service",
+        "data",
+        "proxy",
+        "supervisor",
+        "job",
+        "jobs",
+        "user",
+        "users",
+        "team",
+        "tenant",
+        "plain",
+        "mpi",
+        "tf",
+        "torch",
+        "none",
+        "true",
+        "false",
+        "loss",
+        "accuracy",
+        "epoch",
+        "step",
+        "root",
+        "api",
+        "info",
+        "error",
+        "warning",
+        "debug",
+        "the",
+        "and",
+        "not",
+        "is",
+        "was",
+        "are",
+        "for",
+        "with",
+        "from",
+    ]
+)
+"""Words of the platform and of the language: as a name they tell nothing, and logs would not be readable without them."""
+_SECRET_VARIABLE = re.compile(r"(?i)(password|passwd|secret|token|key|credential)")
+_LARGEST = 64 << 10  # bytes of a file of secrets that are read
+
+
+@contextlib.contextmanager
+def reading(url: str) -> Iterator[sa.Connection]:
+    """Connect to a database that is there; raises `OSError` or `sqlalchemy.exc.SQLAlchemyError`."""
+    parsed = engines.parse(url)
+    if engines.is_sqlite(parsed) and not Path(parsed.database or "").is_file():
+        raise FileNotFoundError("the database does not exist")
+    engine = engines.plain_engine(parsed)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def names(url: str) -> dict[str, str]:
+    """Return each name in the platform's database with its replacement, such as `user-3`; raises as `reading` does."""
+    found: dict[str, str] = {}
+    with reading(url) as connection:
+        there = set(sa.inspect(connection).get_table_names())
+        for kind, table, column in NAMED:
+            if table not in there:
+                continue
+            values = connection.scalars(
+                sa.select(sa.column(column, sa.String)).select_from(sa.table(table)).distinct()
+            )
+            for number, name in enumerate(sorted({str(value) for value in values if value}), 1):
+                if len(name) > 1 and name.lower() not in COMMON:
+                    found.setdefault(name, f"{kind}-{number}")
+    return found
+
+
+def secrets(settings: Settings) -> Iterator[str]:
+    """Give each secret that the hub's files, settings and this shell have; a file that cannot be read has none."""
+    for spec in dataclasses.fields(settings):
+        if spec.metadata.get("secret"):
+            yield str(getattr(settings, spec.name) or "")
+    for url in (settings.service_db_url, settings.hub_db_url, settings.package_index):
+        with contextlib.suppress(ValueError):
+            password = urlsplit(url).password or ""
+            yield from (password, unquote(password))
+    files = [
+        settings.kafka_secrets,
+        settings.mail_secrets,
+        settings.login_client_secret_file,
+        settings.tls_key,
+    ]
+    with contextlib.suppress(OSError):
+        files += sorted(settings.secrets_dir.iterdir())
+    for file in files:
+        if file is not None:
+            yield from _words_of(Path(file))
+    for name, value in os.environ.items():
+        if _SECRET_VARIABLE.search(name):
+            yield value
+
+
+def _words_of(file: Path) -> Iterator[str]:
+    try:
+        with file.open("rb") as opened:
+            read = opened.read(_LARGEST)
+    except OSError:
+        return
+    text = read.decode(errors="replace").strip()
+    yield text
+    yield read.hex()
+    for line in text.splitlines():
+        yield line.strip()
+        yield line.partition("=")[2].strip().strip("\"'")
