@@ -61,8 +61,6 @@ class AppService:
             forecasts,
         )
         self._worker, self._executor, self._clock, self._pages = worker, executor, clock, pages
-        self.start = worker.start
-        self.stop = worker.stop
         self._uids = UidMaker()
         self.visitors = AppVisitors(board.db, self._wire)
 

@@ -18,7 +18,7 @@ from mlp_hub.domain.tenants.requests import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import amounts_to, counted_from, finite_thousandths, maybe_when, when
 from mlp_hub.service.tenants.service import TenantService
-from mlp_hub.service.tenants.telling import NoNotices, PeopleNotices
+from mlp_hub.service.tenants.telling import PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -31,11 +31,13 @@ SHOWN = 1000
 class QuotaRequests:
     """The requests. `actor` is who asks or decides; whether they may is for the caller to say."""
 
-    def __init__(self, db: Database, tenants: TenantService, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, db: Database, tenants: TenantService, clock: Callable[[], float], notices: PeopleNotices
+    ) -> None:
         self._db = db
         self._tenants = tenants
         self._clock = clock
-        self.notices: PeopleNotices = NoNotices()
+        self._notices = notices
         self._uids = UidMaker()  # an id in a path begins with a letter, as all names do
 
     async def of_tenant(self, tenant: str) -> list[api.QuotaRequest]:
@@ -82,10 +84,10 @@ class QuotaRequests:
                 tenant=tenant,
                 reason=asked.reason,
             )
-            return new, self.notices.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
+            return new, self._notices.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
 
         found, who = await self._db.write(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return to_wire(found)
 
     async def withdraw(self, tenant: str, uid: str, *, actor: str) -> api.QuotaRequest:
@@ -102,7 +104,7 @@ class QuotaRequests:
             return decided, self._answered(tx, decided)
 
         found, who = await self._db.write(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return to_wire(found)
 
     async def accept(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
@@ -118,7 +120,7 @@ class QuotaRequests:
             return decided, self._answered(tx, decided)
 
         answered, who = await self._tenants.in_transaction(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return to_wire(answered)
 
     def _answered(self, tx: Tx, decided: AskedQuota) -> set[str]:
@@ -128,7 +130,7 @@ class QuotaRequests:
             text = msg("{who} accepted your request for {tenant}. {word}", **args)
         else:
             text = msg("{who} declined your request for {tenant}. {word}", **args)
-        return self.notices.asked(
+        return self._notices.asked(
             tx, [decided.user], (NoticeKind.ANSWERED, AskedFor.QUOTA), decided.tenant, text
         )
 
