@@ -16,7 +16,7 @@ from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Quota, units
 from mlp_hub.domain.tenants.requests import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.service.support.uids import UidMaker
-from mlp_hub.service.support.units import amounts_to, counted_from, finite_thousandths, maybe_when, when
+from mlp_hub.service.support.units import amounts_to, maybe_when, quota_from, when
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.telling import PeopleNotices
 from mlp_hub.store import Database, Tx
@@ -53,7 +53,7 @@ class QuotaRequests:
         self, tenant: str, asked: api.QuotaAsk, *, actor: str, of: Sequence[str] = ()
     ) -> api.QuotaRequest:
         """Ask for more; one request at a time; `of` are told, who decide. Raises `NotFound`, `Conflict`, `Invalid`."""
-        amounts = _amounts(asked)
+        amounts = dict(quota_from(asked).items())
         now = self._clock()
         new = AskedQuota(f"r{self._uids.make(now)}", tenant, actor, now, tuple(amounts.items()), asked.reason)
 
@@ -114,9 +114,9 @@ class QuotaRequests:
             decided = self._decide(tx, tenant, uid, AskPhase.ACCEPTED, actor=actor, word=word)
             found = tx.tenants.get(tenant)
             assert found is not None  # noqa: S101 - its requests go with it
-            more = {d: n for d, n in decided.amounts if _has(found.quota, d) is not None}
-            raised = {d: max(n, _has(found.quota, d) or 0) for d, n in more.items()}
-            self._tenants.set_quota(tx, tenant, replace(found.quota, **raised), actor)  # type: ignore[arg-type]
+            more = {d: n for d, n in decided.amounts if found.quota.part(d) is not None}
+            raised = {d: max(n, found.quota.part(d) or 0) for d, n in more.items()}
+            self._tenants.set_quota(tx, tenant, found.quota.with_parts(raised), actor)
             return decided, self._answered(tx, decided)
 
         answered, who = await self._tenants.in_transaction(work)
@@ -191,23 +191,8 @@ def to_wire(asked: AskedQuota) -> api.QuotaRequest:
     )
 
 
-def _amounts(asked: api.QuotaAsk) -> dict[str, int]:
-    found = {
-        "cpu": None if asked.cpu is None else finite_thousandths("cpu", asked.cpu),
-        "gpu": None if asked.gpu is None else finite_thousandths("gpu", asked.gpu),
-        "ram": asked.ram,
-        "rom": asked.rom,
-        **counted_from("amounts", asked.amounts),
-    }
-    return {dimension: amount for dimension, amount in found.items() if amount is not None}
-
-
-def _has(quota: Quota, dimension: str) -> int | None:
-    return quota.part(dimension)
-
-
 def _now(quota: Quota, amounts: Mapping[str, int]) -> dict[str, int]:
-    return {dimension: _has(quota, dimension) or 0 for dimension in amounts}
+    return {dimension: quota.part(dimension) or 0 for dimension in amounts}
 
 
 def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
@@ -217,7 +202,7 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
             msg("ask for something: cpu, gpu, ram or storage, each as the total that the team should have"),
         )
     for dimension, amount in amounts.items():
-        has = _has(quota, dimension)
+        has = quota.part(dimension)
         if has is None:
             raise Refused(
                 Reason.INVALID,
