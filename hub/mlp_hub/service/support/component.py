@@ -36,7 +36,7 @@ class StopStage(IntEnum):
     """Parts that commits in progress still need."""
 
 
-class Stop(NamedTuple):
+class StagedStop(NamedTuple):
     """A verb that stops a component, and the stage in which it is called."""
 
     stage: StopStage
@@ -66,8 +66,8 @@ class ServiceComponent(Generic[R, T]):
         self.name = ""
         self.make = make
         self.start, self.tidy, self.put_off = start, tidy, put_off
-        self.stand_by = None if stand_by is None else Stop(*stand_by)
-        self.close = None if close is None else Stop(*close)
+        self.stand_by = None if stand_by is None else StagedStop(*stand_by)
+        self.close = None if close is None else StagedStop(*close)
         self.problems, self.purge = problems, purge
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -103,7 +103,7 @@ def rows(root: type[R]) -> list[ServiceComponent[R, Any]]:
     ]
 
 
-def stops(root: type[R], *, close: bool) -> Iterator[tuple[str, Stop]]:
+def stops(root: type[R], *, close: bool) -> Iterator[tuple[str, StagedStop]]:
     """Yield the stops of a root's components in their order, with the names: to stand by, or also to `close`."""
     found = [
         (row.name, stop)
