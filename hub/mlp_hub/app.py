@@ -29,16 +29,14 @@ from mlp_hub.api.edge.listeners import Listener
 from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
+from mlp_hub.backends import backend_of
 from mlp_hub.bindings import KEY, check_service
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor
-from mlp_hub.executors.nodes import NodeInfo, Taint
-from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.in_kafka import broker_of
-from mlp_hub.isolation import roots_of
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.config import (
@@ -61,7 +59,7 @@ from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Coroutine
 
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -170,118 +168,6 @@ class ServiceProcess:
         self.db.close()
 
 
-async def _simulated(settings: Settings) -> Executor:
-    from mlp_hub.executors.simulated.executor import SimulatedExecutor  # noqa: PLC0415 - each loads what it needs only
-
-    journal = settings.jobs_run_dir / "simulated.journal"
-    return SimulatedExecutor(simulated_nodes(settings), time.time, directories_of(settings), journal=journal)
-
-
-def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
-    """Read the nodes of the simulated executor; raise `SettingsError` naming every fault of their file."""
-    from mlp_hub.domain.resources import MILLI, Resources  # noqa: PLC0415
-
-    if settings.simulated_nodes is None:
-        amount = Resources(cpu=16 * MILLI, ram=65_536)
-        return [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
-    from mlp_hub.simulate.errors import ScenarioError  # noqa: PLC0415
-    from mlp_hub.simulate.reading import read_value  # noqa: PLC0415
-    from mlp_hub.simulate.text import parse  # noqa: PLC0415
-
-    try:
-        given = parse(settings.simulated_nodes.read_text())
-        if isinstance(given, dict):  # of a whole scenario, what is not about nodes does not count
-            given = {k: v for k, v in given.items() if k in ("version", "nodes", "flavors")}
-            given = {"version": 1, **given, "tenants": [{"name": "default"}], "jobs": []}
-        nodes = read_value(given).nodes
-    except (OSError, ScenarioError) as error:
-        raise SettingsError(f"MLP_SIMULATED_NODES: {settings.simulated_nodes}: {error}") from error
-    if not nodes:
-        raise SettingsError(
-            f"MLP_SIMULATED_NODES: {settings.simulated_nodes} has no nodes; list some under `nodes`"
-        )
-    return [
-        NodeInfo(n.name, n.capacity, n.capacity, n.gpu_kind, n.labels, tuple(map(Taint.parse, n.taints)))
-        for n in nodes
-    ]
-
-
-async def _local(settings: Settings) -> Executor:
-    from mlp_hub.executors.local.executor import LocalExecutor  # noqa: PLC0415
-    from mlp_hub.executors.local.package_index import configs_of, index_of  # noqa: PLC0415
-    from mlp_hub.sandbox import Bind, capabilities, remove_forgotten  # noqa: PLC0415
-
-    remove_forgotten(capabilities().bases.values())
-    sockets = str(settings.tenant_dir)
-    return LocalExecutor(
-        settings.jobs_run_dir,
-        directories_of(settings),
-        nodes=nodes_of(settings),
-        binds=[Bind(sockets, sockets, False)],
-        servers_root=settings.servers_run_dir,
-        platform=(settings.home, settings.files_dir, settings.run_dir),
-        index=index_of(settings.package_index, os.environ, configs_of(os.environ)),
-    )
-
-
-async def _kubernetes(settings: Settings) -> Executor:
-    from mlp_hub.executors.kubernetes.composed import ClusterExecutor  # noqa: PLC0415
-    from mlp_hub.in_cluster import connect, installation_of  # noqa: PLC0415 - loads the cluster's client
-
-    return await ClusterExecutor.make(
-        await connect(settings), installation_of(settings), _secrets_key(settings)
-    )
-
-
-EXECUTORS: Mapping[str, Callable[[Settings], Awaitable[Executor]]] = {
-    "local": _local,
-    "simulated": _simulated,
-    "kubernetes": _kubernetes,
-}
-"""Function that makes each executor that a setting can name."""
-
-
-async def make_executor(settings: Settings) -> Executor:
-    """Make the executor that the settings name; raise `SettingsError` where there is none of that name."""
-    make = EXECUTORS.get(settings.executor)
-    if make is None:
-        known = ", ".join(EXECUTORS)
-        raise SettingsError(f"MLP_EXECUTOR is {settings.executor!r}; there is no such executor, only {known}")
-    return await make(settings)
-
-
-def nodes_of(settings: Settings) -> Sequence[NodeInfo]:
-    """Return this machine as a node; settings replace the values that are found."""
-    from mlp_hub.domain.resources import milli  # noqa: PLC0415
-    from mlp_hub.executors.local.node import local_node  # noqa: PLC0415
-
-    node = local_node(
-        settings.node_name or None,
-        cpu_overcommit=settings.node_cpu_overcommit,
-        reserve_mib=settings.node_ram_reserve,
-        disk=str(settings.home),
-    )
-    have, given, kind = node.capacity, node.allocatable, node.gpu_kind
-    if settings.node_cpu is not None:
-        cpu = milli(settings.node_cpu)
-        have, given = have.but(cpu=cpu), given.but(cpu=int(cpu * settings.node_cpu_overcommit))
-    if settings.node_ram is not None:
-        have = have.but(ram=settings.node_ram)
-        given = given.but(ram=max(0, settings.node_ram - settings.node_ram_reserve))
-    if settings.node_gpus is not None or settings.node_gpu_kind:
-        kind = settings.node_gpu_kind or kind
-        gpu = have.gpu if settings.node_gpus is None else milli(settings.node_gpus)
-        kinds = ((kind, gpu),) if kind and gpu else ()
-        have, given = replace(have, gpu=gpu, kinds=kinds), replace(given, gpu=gpu, kinds=kinds)
-    return [replace(node, capacity=have, allocatable=given, gpu_kind=kind)]
-
-
-def directories_of(settings: Settings) -> Directories:
-    """Tell the executor where files are."""
-    roots = roots_of(settings)
-    return Directories(homes=settings.homes_dir, jobs=settings.jobs_dir, own_roots=roots)
-
-
 def disk_of(settings: Settings) -> DiskPolicy:
     """Tell the platform how full the disk may become."""
     found = os.statvfs(settings.home)
@@ -317,6 +203,7 @@ def keep_of(settings: Settings) -> KeepPolicy:
 
 def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
+    backend = backend_of(settings)
     return RunPolicy(
         scheduling=scheduling_of(settings),
         idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
@@ -328,7 +215,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         environment_images=settings.kubernetes_environment_images,
         broker=broker_of(settings),
         charge_files=settings.charge_files,
-        secrets_key=_secrets_key(settings),
+        secrets_key=settings.secret_if_made("secrets_key"),
         data_endpoints=settings.data_endpoints,
         notices=notices_of(settings),
         upload_silent_s=settings.upload_silent_hours * HOUR_S,
@@ -336,8 +223,8 @@ def policy_of(settings: Settings) -> RunPolicy:
         metric_bytes_max=settings.metric_mib_max * MIB,
         metric_spool_max=settings.metric_spool_max * MIB,
         first_uid=settings.uid_base if os.getuid() == 0 else None,
-        api_url=api_url_of(settings),
-        data_url=data_url_of(settings),
+        api_url=backend.service_url(settings) + API_BASES[0],
+        data_url=backend.data_url(settings),
     )
 
 
@@ -361,14 +248,6 @@ def notices_of(settings: Settings) -> NoticePolicy:
     )
 
 
-def _secrets_key(settings: Settings) -> str:
-    """Return the key that secrets are sealed with; empty where the hub was never started with one."""
-    try:
-        return settings.secret("secrets_key")
-    except FileNotFoundError:
-        return ""
-
-
 def groups_of(settings: Settings) -> GroupPolicy:
     """Tell the platform what people's groups mean. Raises SettingsError."""
     try:
@@ -377,24 +256,6 @@ def groups_of(settings: Settings) -> GroupPolicy:
         raise SettingsError(
             f"MLP_LOGIN_TENANTS, MLP_LOGIN_NEW_TENANTS, MLP_LOGIN_TENANT_QUOTA: {bad}"
         ) from None
-
-
-def api_url_of(settings: Settings) -> str:
-    """Tell under which URL jobs reach the service: by its socket, from pods by TCP."""
-    if settings.runs.cluster:
-        from mlp_hub import in_cluster  # noqa: PLC0415 - loads the cluster's client
-
-        return in_cluster.service_url(settings) + API_BASES[0]
-    return f"http+unix://{quote(str(settings.tenant_service_socket), safe='')}{API_BASES[0]}"
-
-
-def data_url_of(settings: Settings) -> str:
-    """Tell under which URL jobs reach files of datasets, where that is not beside the service."""
-    if not settings.runs.cluster:
-        return ""
-    from mlp_hub import in_cluster  # noqa: PLC0415 - loads the cluster's client
-
-    return in_cluster.data_url(settings)
 
 
 def config_of(settings: Settings) -> Config:
@@ -419,11 +280,8 @@ def config_of(settings: Settings) -> Config:
 
 def listeners_of(settings: Settings, replica: int) -> list[Listener]:
     """Tell where the service listens: on its two sockets, and on TCP where the settings say so."""
-    proxy, tenants = settings.listens
-    if settings.runs.cluster:
-        from mlp_hub.in_cluster import service_listens  # noqa: PLC0415 - loads the cluster's client
-
-        tenants = service_listens(settings)
+    proxy, _ = settings.listens
+    tenants = backend_of(settings).service_listens(settings)
     found = [
         Listener(settings.replica_socket(replica), True, settings.service_socket),
         Listener(settings.replica_tenant_socket(replica), False, settings.tenant_service_socket),
@@ -459,7 +317,7 @@ def set_up_logging(level: str) -> None:
 
 async def serve(settings: Settings, replica: int) -> None:
     """Run until SIGTERM or SIGINT."""
-    app = ServiceProcess(settings, await make_executor(settings), replica)
+    app = ServiceProcess(settings, await backend_of(settings).make(settings), replica)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

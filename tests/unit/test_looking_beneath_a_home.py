@@ -15,7 +15,7 @@ from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.safe_path import DEEPEST, DirHandle, PathKind, kind_of
-from mlp_hub.service.jobs.validation import entry_in
+from mlp_hub.service.jobs.resolving import entry_in
 
 SEEN_AT = "/home/ann"
 

@@ -7,19 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+from mlp_hub.backends import backend_of
 from mlp_hub.dav.service import AccessClient
 from mlp_hub.dav.waiting import FirstClients, until_asked
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")
-
-
-def _pods(settings: Settings) -> tuple[str, int] | None:
-    if not settings.runs.cluster:
-        return settings.data_listens
-    from mlp_hub.in_cluster import data_listens  # noqa: PLC0415 - loads the cluster's client
-
-    return data_listens(settings)
 
 
 def main() -> int:
@@ -30,7 +23,7 @@ def main() -> int:
     try:
         settings = Settings.load(os.environ)
         service = AccessClient(settings.service_socket, settings.secret("data_token"))
-        pods, sandboxes = _pods(settings), settings.tenant_data_socket
+        pods, sandboxes = backend_of(settings).data_listens(settings), settings.tenant_data_socket
         tenants: list[Path | tuple[str, int]] = [sandboxes] if pods is None else [sandboxes, pods]
         # pods read what they start with here: where there are any, it is asked for soon
         asked = FirstClients() if pods is not None else until_asked(settings.data_socket, sandboxes, service)

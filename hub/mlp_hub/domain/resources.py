@@ -143,6 +143,12 @@ class Quota:
         base, colon, kind = dimension.partition(":")
         return self.kinds.get(kind) if colon else self.amounts.get(base)
 
+    def with_parts(self, parts: Mapping[str, int]) -> Quota:
+        """Return the quota with other limits of some dimensions, kinds of gpu not among them."""
+        flat: dict[str, Any] = {d: limit for d, limit in parts.items() if d in FLAT}
+        rest = {d: limit for d, limit in parts.items() if d not in FLAT}
+        return replace(self, **flat, amounts={**self.amounts, **rest})
+
     @property
     def on_nodes(self) -> Quota:
         """Return the part that is on nodes: without storage, and without parts of memory."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from mlp_hub.api.auth.scopes import (
 from mlp_hub.hub_integration.pages.language import language
 from mlp_hub.hub_integration.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
 from mlp_hub.settings import Settings
+from mlp_hub.settings.executor_kinds import Ground
 from mlp_hub.settings.origins import Origins
 
 HERE = Path(__file__).parent
@@ -233,12 +235,7 @@ def _accounts(c: Any, settings: Settings) -> None:
 
 
 def _servers(c: Any, settings: Settings) -> None:
-    if settings.runs.cluster:
-        from mlp_hub.hub_integration.pods import configure_pods  # noqa: PLC0415 - loads the cluster's client
-
-        spawner = configure_pods(c, settings)
-    else:
-        spawner = _sandboxes(c, settings)
+    spawner = SPAWNERS[settings.runs.ground](c, settings)
     spawner.service_url = socket_url(settings.service_socket)
     spawner.service_token = settings.secret("spawner_token")
     spawner.first_uid = settings.uid_base
@@ -299,3 +296,16 @@ def _sandboxes(c: Any, settings: Settings) -> Any:
     spawner.isolation_dir = str(settings.isolation_dir)
     spawner.master_key_file = str(settings.master_key_file)
     return spawner
+
+
+def _pods(c: Any, settings: Settings) -> Any:
+    from mlp_hub.hub_integration.pods import configure_pods  # noqa: PLC0415 - loads the cluster's client
+
+    return configure_pods(c, settings)
+
+
+SPAWNERS: Mapping[Ground, Callable[[Any, Settings], Any]] = {
+    Ground.SANDBOX: _sandboxes,
+    Ground.CLUSTER: _pods,
+}
+"""Function that configures the spawner of each ground, and returns its section."""

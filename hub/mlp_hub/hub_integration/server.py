@@ -14,6 +14,7 @@ from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
 from tornado.netutil import bind_sockets, bind_unix_socket
 
 from mlp_hub.api.edge.connections import Gate, GuardedServer, address_over_tcp, raise_descriptors
+from mlp_hub.backends import backend_of
 from mlp_hub.hub_integration.bodies import LARGE, Bodies, Receiving
 from mlp_hub.settings import Settings
 
@@ -109,7 +110,7 @@ def install(settings: Settings) -> None:
     HTTPServer.configure(
         HubServer,
         tenant_socket=str(settings.tenant_hub_socket),
-        pods=_pods(settings),
+        pods=backend_of(settings).hub_listens(settings),
         base=settings.base,
         gate=Gate(settings.connections_per_user, raise_descriptors() // 4),
         idle_connection_timeout=IDLE_S,
@@ -117,11 +118,3 @@ def install(settings: Settings) -> None:
         max_body_size=LARGE,
         max_header_size=HEADER_BYTES,
     )
-
-
-def _pods(settings: Settings) -> tuple[str, int] | None:
-    if not settings.runs.cluster:
-        return settings.hub_listens
-    from mlp_hub.in_cluster import hub_listens  # noqa: PLC0415 - loads the cluster's client
-
-    return hub_listens(settings)

@@ -16,6 +16,8 @@ from mlp_hub.store.records import AuditRecord
 from mlp_hub.store.tx import Tx
 from mlp_language.message import ALL, Message
 
+MOST_DELETED = 1000
+"""Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 MOST_BYTES = 512 * 2**10
 """Safety: bytes of details on one page, about: bounds what an answer takes."""
 

@@ -9,7 +9,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-from mlp_hub.settings.values import SettingsError
+from mlp_hub.settings.executor_kinds import ConfigFile
+from mlp_hub.settings.values import SettingsError, variable_of
 
 LONGEST_NAME = 20
 """Given: characters of a name, of the 63 that a namespace's may have: the rest is the tenant's."""
@@ -26,12 +27,12 @@ def check_name(name: str) -> None:
         )
 
 
-def kubeconfig(variable: str) -> Path:
-    """Return the one file that KUBECONFIG names."""
-    names = [name for name in variable.split(os.pathsep) if name]
+def config_path(config: ConfigFile, value: str) -> Path:
+    """Return the one file that the value of a variable such as KUBECONFIG names."""
+    names = [name for name in value.split(os.pathsep) if name]
     if len(names) != 1:
         raise SettingsError(
-            f"KUBECONFIG names {len(names)} files; name the one that the hub is to use with MLP_KUBERNETES_CONFIG"
+            f"{config.variable} names {len(names)} files; name the one that the hub is to use with {variable_of(config.setting)}"
         )
     return Path(names[0]).expanduser().absolute()
 

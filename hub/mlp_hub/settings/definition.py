@@ -27,7 +27,7 @@ from mlp_hub.settings.login import LoginSettings
 from mlp_hub.settings.notice import NoticeSettings
 from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
-from mlp_hub.settings.values import SettingsError, address, networks, parse, setting
+from mlp_hub.settings.values import SettingsError, address, networks, parse, setting, variable_of
 
 PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LoginSettings, ClusterSettings)
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
@@ -253,8 +253,9 @@ class Settings(
             if spec.name in given
         }
         values.setdefault("home", _default_home(environ).absolute())
-        if environ.get("KUBECONFIG") and EXECUTOR_KINDS[values.get("executor", "local")].cluster:
-            values.setdefault("kubernetes_config", cluster_values.kubeconfig(environ["KUBECONFIG"]))
+        config = EXECUTOR_KINDS[values.get("executor", "local")].config
+        if config is not None and environ.get(config.variable):
+            values.setdefault(config.setting, cluster_values.config_path(config, environ[config.variable]))
         settings = cls(**values)
         # names and addresses that cannot be meant fail here
         _ = settings.base, settings.origins, settings.tls, settings.listens, settings.proxies
@@ -325,9 +326,18 @@ class Settings(
     @property
     def files_dir(self) -> Path:
         """Tree of homes and jobs' files: the hub's secrets must not be beside the directories that pods mount."""
-        if not self.runs.cluster:
+        setting = self.runs.files_setting
+        if not setting:
             return self.home
-        return self.kubernetes_files or self.home / "files"
+        named: Path | None = getattr(self, setting)
+        return named or self.home / "files"
+
+    @property
+    def config_file(self) -> Path | None:
+        """The file that leads to the system where jobs run, if the executor needs one and it is named."""
+        config = self.runs.config
+        named: Path | None = None if config is None else getattr(self, config.setting)
+        return named
 
     @property
     def tolerations(self) -> tuple[Mapping[str, Any], ...]:
@@ -379,11 +389,6 @@ class Settings(
     def base(self) -> str:
         """Begin of the path of every page, without a slash at its end: empty, or for example `/mlp`."""
         return _origins.base_of(self.base_path)
-
-
-def variable_of(name: str) -> str:
-    """Return the environment variable of a setting."""
-    return f"MLP_{name.upper()}"
 
 
 def table() -> list[SettingDoc]:

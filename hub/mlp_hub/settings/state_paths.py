@@ -152,6 +152,13 @@ class StatePaths:
         """Read a secret; OSError when `mlp-hub up` has not made it yet."""
         return self.secret_file(name).read_text().strip()
 
+    def secret_if_made(self, name: str) -> str:
+        """Read a secret; empty where the hub was never started with one."""
+        try:
+            return self.secret(name)
+        except FileNotFoundError:
+            return ""
+
     @property
     def uid_file(self) -> Path:
         """Where the first of the users' system uids is kept."""

@@ -149,3 +149,8 @@ _KIND_NAMES = {
     "path": "a path",
     "list": "a list, separated by commas",
 }
+
+
+def variable_of(name: str) -> str:
+    """Return the environment variable of a setting."""
+    return f"MLP_{name.upper()}"

@@ -119,7 +119,7 @@ def test_it_does_not_import_what_it_does_not_need(settings: Settings) -> None:
         "from mlp_hub.settings import Settings; import os\n"
         "import asyncio\n"
         "settings = Settings.load(os.environ)\n"
-        "app.ServiceProcess(settings, asyncio.run(app.make_executor(settings)))\n"
+        "app.ServiceProcess(settings, asyncio.run(app.backend_of(settings).make(settings)))\n"
         "heavy = {'jupyterhub', 'pydantic', 'requests', 'alembic', 'numpy', 'traitlets', 'sqlalchemy.orm',\n"
         "  'mlp_hub.sandbox', 'mlp_hub.sandbox.shim'}\n"  # its jobs are simulated
         "print(sorted(heavy & set(sys.modules)))\n"

@@ -47,6 +47,17 @@ def test_a_team_asks_for_more_and_has_it_when_a_platform_admin_says_so(rig: ApiR
     assert actions[:3] == ["tenant.update", "quota.accept", "quota.ask"]
 
 
+def test_a_request_for_a_counted_dimension_can_be_accepted(rig: ApiRig, team: str) -> None:
+    tenant = {"cpu": 8, "joining": "asked", "amounts": {"shm": 64}}
+    assert rig.ask("PUT", f"/tenants/{team}", tenant, token=rig.root_user).status == 200
+    made = ask(rig, team, cpu=16, amounts={"shm": 128})
+    path = f"/tenants/{team}/quota_requests/{made.json['id']}"
+    done = rig.ask("PUT", f"{path}:accept", token=rig.root_user)
+    assert done.status == 200, done.body
+    found = rig.ask("GET", f"/tenants/{team}", token="lea-token").json
+    assert (found["cpu"], found["amounts"]) == (16.0, {"shm": 128})
+
+
 def test_an_accepted_request_does_not_lower_a_quota_that_was_raised_meanwhile(rig: ApiRig, team: str) -> None:
     made = ask(rig, team, cpu=16)
     tenant = rig.ask("PUT", f"/tenants/{team}", {"cpu": 64, "joining": "asked"}, token=rig.root_user)

@@ -135,7 +135,7 @@ async def test_a_command_is_an_app_and_its_replicas_follow_what_is_wanted(tmp_pa
         assert (await asyncio.to_thread(rig.held)).cpu == 1500  # each takes of the quota as a job does
         rig.ahead += 60
         await rig.platform.apps.wake(uid)  # somebody asks, now and then
-        rig.platform._app_worker.look_at(uid)
+        rig.platform.app_worker.look_at(uid)
         quiet = await rig.endpoint(lambda e: len(e.replicas) == 1, "files")
         assert set(quiet.replicas) < set(busy.replicas)
         await rig.platform.apps.scale(SYSTEM, "ann", "files", AppScale(replicas="0:1", idle=10))
@@ -178,7 +178,7 @@ async def test_an_invalid_model_and_an_endless_fork_are_reported_with_their_caus
 
 async def test_a_command_that_never_listens_is_ended_with_the_reason(tmp_path: Path) -> None:
     async with running_apps(tmp_path) as rig:
-        rig.platform._app_worker.probing._patience_s = 1.0
+        rig.platform.app_worker.probing._patience_s = 1.0
         await rig.deploy("mute", "", command="sleep 600", command_port=9001)
         told = await rig.app(lambda a: a.failures >= 1, "mute")
         assert "nothing answered on port 9001" in str(told.message)

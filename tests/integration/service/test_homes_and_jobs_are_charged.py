@@ -112,7 +112,7 @@ async def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: 
     async with charged(tmp_path) as rig:
         await rig.submit("digits", sim=LONG)
         job = await rig.until("digits", "running")
-        await rig.platform._file_accounting.review_homes()
+        await rig.platform.file_accounting.review_homes()
         await exact(rig, "ann")
         if when == "ended":
             rig.crash()
@@ -142,7 +142,7 @@ async def test_files_left_by_an_older_hub_are_charged_after_the_upgrade(tmp_path
         assert await rom(rig) == 0, "nothing is charged where that is not wanted"
         rig.policy = CHARGED
         await rig.restart()
-        await rig.platform._file_accounting.review_homes()
+        await rig.platform.file_accounting.review_homes()
         await exact(rig, "ann")
         assert await rom(rig) >= 3 * MIB
 
@@ -151,7 +151,7 @@ async def test_growth_is_charged_while_a_job_runs_once_it_is_much(tmp_path: Path
     async with charged(tmp_path) as rig:
         await rig.submit("digits", sim=LONG)
         await rig.until("digits", "running")
-        await rig.platform._file_accounting.review_homes()
+        await rig.platform.file_accounting.review_homes()
         await exact(rig, "ann")
 
         async def charges(size: int) -> None:
@@ -160,13 +160,13 @@ async def test_growth_is_charged_while_a_job_runs_once_it_is_much(tmp_path: Path
 
             await until(look, what=f"{size} bytes to be charged")
 
-        rig.platform._file_accounting.note({Home("ann"): Size(64 * MIB)})
+        rig.platform.file_accounting.note({Home("ann"): Size(64 * MIB)})
         await charges(64 * MIB)
         before = await rom(rig)
-        rig.platform._file_accounting.note({Home("ann"): Size(64 * MIB + 4096)})
-        assert not rig.platform._file_accounting._noted, "so little is no reason to write"
+        rig.platform.file_accounting.note({Home("ann"): Size(64 * MIB + 4096)})
+        assert not rig.platform.file_accounting._noted, "so little is no reason to write"
         assert await rom(rig) == before
-        rig.platform._file_accounting.note({Home("ann"): Size(70 * MIB)})
+        rig.platform.file_accounting.note({Home("ann"): Size(70 * MIB)})
         await charges(70 * MIB)
 
 
@@ -178,7 +178,7 @@ async def test_only_the_user_who_fills_the_storage_is_stopped_and_warned(tmp_pat
             await rig.until("runs", "running", user=user)
         await asyncio.to_thread(put, rig, "bob", MIB)
         await asyncio.to_thread(put, rig, "ann", 12 * MIB)
-        await rig.platform._file_accounting.review_homes()
+        await rig.platform.file_accounting.review_homes()
         await exact(rig, "ann", "bob", tenant="red")
         with pytest.raises(
             Refused, match=r"the storage of red is full: .* of that by you \(home of ann: "
@@ -186,7 +186,7 @@ async def test_only_the_user_who_fills_the_storage_is_stopped_and_warned(tmp_pat
             await rig.submit("more", tenant="red")
         assert full.value.reason is Reason.WAITING_FOR_QUOTA
         for _ in range(2):
-            await rig.platform._file_accounting.full.warn()
+            await rig.platform.file_accounting.full.warn()
         kinds = [event.kind for event in await rig.platform.jobs.events(SYSTEM, "ann", "runs")]
         assert kinds.count("storage-full") == 1
         assert "the storage of red is full" in str(
@@ -199,7 +199,7 @@ async def test_only_the_user_who_fills_the_storage_is_stopped_and_warned(tmp_pat
         (rig.directories.homes / "ann" / "data.bin").unlink()
         rig.end(await rig.platform.jobs.get(SYSTEM, "ann", "runs"))  # type: ignore[arg-type]
         await rig.until("runs", "finished")
-        await rig.platform._file_accounting.review_homes()
+        await rig.platform.file_accounting.review_homes()
         await exact(rig, "ann", "bob", tenant="red")
         await rig.submit("more", tenant="red", sim={"DURATION": 0})
 
@@ -210,10 +210,10 @@ async def test_a_home_counts_where_its_owner_works_and_keeps_no_tenant(tmp_path:
         await asyncio.to_thread(put, rig, "ann", MIB)
         await rig.submit("digits", tenant="red", sim={"DURATION": 0})
         await rig.until("digits", "finished")
-        await rig.platform._file_accounting.review_homes()
+        await rig.platform.file_accounting.review_homes()
         await exact(rig, "ann", tenant="red")
         await rig.platform.tenants.remove_member("red", "ann")
-        await rig.platform._file_accounting.review_homes()
+        await rig.platform.file_accounting.review_homes()
         home = await asyncio.to_thread(measured, rig.directories.homes / "ann")
 
         async def moved() -> bool:

@@ -62,7 +62,7 @@ async def test_a_service_killed_in_between_counts_each_point_exactly_once(tmp_pa
         await rig.until("digits", "running")
         await report(rig, "digits", 3.0)
         await summed(rig, "digits", 3.0)
-        await rig.platform._summaries.stop()
+        await rig.platform.summaries.stop()
         await report(rig, "digits", 0.25, 2.0, first=2)
         rig.end(job)
         await rig.until("digits", "finished")

@@ -127,7 +127,7 @@ class Rig:
             *tasks,
             p._housekeeper,
             p.retention._task,
-            p._summaries._task,
+            p.summaries._task,
             *p.metrics._flushes.values(),
         ):
             if task is not None:

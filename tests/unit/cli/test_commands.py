@@ -9,7 +9,8 @@ import pytest
 
 from mlp_hub import sandbox
 from mlp_hub.cli.doctor import machine as checks_machine
-from mlp_hub.cli.lifecycle.up import check_sandbox, stop_command
+from mlp_hub.cli.lifecycle.grounds import check_sandbox
+from mlp_hub.cli.lifecycle.up import stop_command
 from mlp_hub.cli.main import run
 from mlp_hub.cli.state import database
 from mlp_hub.sandbox import Capabilities, Missing

@@ -15,8 +15,8 @@ from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES, domain_label
 from mlp_hub.scheduler.nodes.states import RULES
 from mlp_hub.scheduler.policy import ORDERS, POLICIES
-from mlp_hub.service.jobs.validation import checked_spec
 from mlp_hub.simulate.forms import PLACEMENTS
+from support.rigs.requested import requested
 
 ROOT = Path(__file__).parents[3]
 
@@ -54,6 +54,6 @@ def test_every_topology_is_known_to_the_core_and_may_be_asked_for(topology: str,
     )
     workspace = SharedVolumeWorkspace(Directories(homes=tmp_path, jobs=tmp_path), Fence())
     asked = JobCreate(name="a", code="1", topology=topology)
-    spec = asyncio.run(checked_spec(asked, "ann", {"red"}, "red", workspace))
+    spec = asyncio.run(requested(asked, workspace))
     assert spec.topology == topology
     assert f"`{topology}`" in (ROOT / "docs/explanation/scheduling.md").read_text()

@@ -7,7 +7,6 @@ import pytest
 
 from mlp_api import jobs as jobs_api
 from mlp_hub.domain.jobs.job import Job, Phase, Target
-from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.service.jobs import wire
 
 FULL = jobs_api.JobCreate(
@@ -54,11 +53,11 @@ def test_the_example_sets_every_field_but_the_other_program() -> None:
     "asked", [FULL, msgspec.structs.replace(FULL, code=None, entry="train.py")], ids=["code", "entry"]
 )
 def test_a_resubmission_asks_for_the_same(asked: jobs_api.JobCreate) -> None:
-    spec = wire.spec_of(asked, "ann", "red", BUILT_IN["tf"], asked.entry)
+    spec = wire.spec_of(asked, "ann")
     assert wire.create_of(spec) == asked
 
 
 def test_the_answer_shows_all_that_was_asked_for() -> None:
-    job = Job("uid", wire.spec_of(FULL, "ann", "red", BUILT_IN["tf"], None), Phase.QUEUED, Target.RUN, 1.0)
+    job = Job("uid", wire.spec_of(FULL, "ann"), Phase.QUEUED, Target.RUN, 1.0)
     shown = wire.job_to(job)
     assert {n: getattr(shown, n) for n in ASKED} == {n: getattr(FULL, n) for n in ASKED}

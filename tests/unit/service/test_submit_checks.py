@@ -20,10 +20,12 @@ from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
-from mlp_hub.service.jobs.validation import ADDED_LATER, check_runtime, checked_spec, fingerprint, still_there
+from mlp_hub.service.jobs.intake import ADDED_LATER, fingerprint, still_there
+from mlp_hub.service.jobs.resolving import check_runtime
 from mlp_hub.service.sweeps.asked import sweep_spec
 from mlp_hub.service.sweeps.worker import trial_spec
 from support.files.notebook_files import notebook
+from support.rigs.requested import requested
 
 
 @pytest.fixture
@@ -40,7 +42,7 @@ def directories(tmp_path: Path) -> Directories:
 def check(directories: Directories, **fields: Any) -> JobSpec:
     fields = {"name": "j", **({} if "entry" in fields else {"code": "x"}), **fields}
     workspace = SharedVolumeWorkspace(directories, Fence())
-    return asyncio.run(checked_spec(JobCreate(**fields), "ann", {"red"}, "red", workspace))
+    return asyncio.run(requested(JobCreate(**fields), workspace))
 
 
 def test_omitted_fields_are_filled_in(directories: Directories) -> None:
@@ -221,7 +223,7 @@ def test_so_is_one_of_a_tenants_own_runtime(directories: Directories) -> None:
 
     def asked(name: str) -> JobSpec:
         job = JobCreate(name="j", code="x", runtime="mine", env={name: "1"})
-        return asyncio.run(checked_spec(job, "ann", {"red"}, "red", workspace, {"mine": own}))
+        return asyncio.run(requested(job, workspace, {"mine": own}))
 
     with pytest.raises(Refused, match="env PLACE is set by runtime mine for each rank"):
         asked("PLACE")
@@ -254,7 +256,7 @@ def test_every_trial_of_a_sweep_and_member_of_an_array_starts_in_the_same_direct
 ) -> None:
     asked = SweepCreate(name="s", code="x", array="0-3", workdir="./project")
     workspace = SharedVolumeWorkspace(directories, Fence())
-    job = asyncio.run(checked_spec(asked, "ann", {"red"}, "red", workspace))
+    job = asyncio.run(requested(asked, workspace))
     sweep = Sweep("uid", sweep_spec(asked, job), 1, SweepPhase.RUNNING, Budget(4), 1.0)
     assert [trial_spec(sweep, SweepTrial(n, {"index": n})).workdir for n in range(4)] == ["project"] * 4
 

@@ -74,9 +74,7 @@ def identify(settings: Settings) -> tuple[str, str]:
 
 
 def cluster(settings: Settings) -> list[Check]:
-    """Tell what works of the cluster and what not; nothing where none is used."""
-    if not settings.runs.cluster:
-        return []
+    """Tell what works of the cluster and what not."""
     try:
         return asyncio.run(_with_client(settings, lambda client: _look(settings, client)))
     except (SettingsError, MessageError) as error:

@@ -22,6 +22,7 @@ from mlp_hub.cli.doctor.gateway import gateway
 from mlp_hub.cli.doctor.isolation import isolation
 from mlp_hub.cli.doctor.mail import mail
 from mlp_hub.settings import Settings
+from mlp_hub.settings.executor_kinds import SOME_CHECKS
 from mlp_language.render import say
 
 # Kept in the order in which a person would look for a fault.
@@ -47,9 +48,7 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("data", data),
     ("isolation", isolation),
     ("gateway", gateway),
-)
-# In a cluster pods have these from their image, which says nothing of this machine.
-TRAINING: tuple[tuple[str, Callable[[Settings], Check]], ...] = (
+    # pods have these from their image, which this machine knows nothing of: see the checks of each kind of executor
     ("mpi", training.mpi),
     ("tensorflow", training.tensorflow),
     ("torch", training.torch),
@@ -59,7 +58,8 @@ TRAINING: tuple[tuple[str, Callable[[Settings], Check]], ...] = (
 
 def checks_of(settings: Settings) -> Sequence[tuple[str, Callable[[Settings], Check | list[Check]]]]:
     """Return the checks that mean something for a hub of these settings."""
-    return CHECKS if settings.runs.cluster else (*CHECKS, *TRAINING)
+    left_out = SOME_CHECKS - settings.runs.checks
+    return [(name, check) for name, check in CHECKS if name not in left_out]
 
 
 def examine(settings: Settings) -> list[Check]:

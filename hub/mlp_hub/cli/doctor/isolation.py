@@ -15,8 +15,6 @@ NAME = "isolation"
 
 def isolation(settings: Settings) -> list[Check]:
     """Tell which grades can be had here, and whether the files of tenants that have one are there."""
-    if settings.runs.cluster:
-        return []
     roots = roots_of(settings)
     kept = roots.kept()
     encrypted = [tenant for tenant, how in kept.items() if how.grade == ENCRYPTED]

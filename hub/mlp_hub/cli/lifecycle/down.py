@@ -13,10 +13,12 @@ from urllib.parse import quote
 from mlp_hub.cli.commands.isolation import close_all
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import request
+from mlp_hub.cli.lifecycle.grounds import GROUNDS, RANKS_CONTINUE
 from mlp_hub.cli.state import identity, state_dir
 from mlp_hub.cli.state.database import DatabaseSilent
 from mlp_hub.cli.supervisor import processes
 from mlp_hub.settings import Settings
+from mlp_hub.settings.executor_kinds import Ranks
 from mlp_language.message import msg
 from mlp_language.render import say, says
 
@@ -108,34 +110,23 @@ class StoppedWork:
 
 def _stop_work(settings: Settings, ended: StoppedWork) -> None:
     """Stop jobs and notebook servers of a platform that does not run any more."""
+    elsewhere = settings.runs.ranks is Ranks.ELSEWHERE
     try:
         recorded = _record_suspensions(settings)
-        if settings.runs.cluster:
+        if elsewhere:
             ended.going_on |= recorded
         else:  # these end below
             ended.suspended |= recorded | ended.going_on
     except CommandFailed as failure:
         ended.faults.append(failure)
-    if settings.runs.cluster and ended.going_on:
-        ended.faults.append(_pods_go_on(len(ended.going_on)))
+    if elsewhere and ended.going_on:
+        ended.faults.append(RANKS_CONTINUE[settings.executor](len(ended.going_on)))
     # a job that ended now and is not written down would seem to be lost
     ended.jobs, ended.servers = _stop_sandboxes(settings, jobs=not ended.faults)
-    if settings.runs.cluster:
-        try:
-            ended.servers += _stop_pods(settings)
-        except CommandFailed as failure:
-            ended.faults.append(failure)
-
-
-def _pods_go_on(count: int) -> CommandFailed:
-    return CommandFailed(
-        says(
-            "1 job should be suspended, but its pods continue: only the service ends pods of jobs.",
-            "{n} jobs should be suspended, but their pods continue: only the service ends pods of jobs.",
-            count,
-        ),
-        say("Start the hub with `up`, which ends them, then stop it with its `down JOBS=stop`."),
-    )
+    try:
+        ended.servers += GROUNDS[settings.runs.ground].stop_servers(settings)
+    except CommandFailed as failure:
+        ended.faults.append(failure)
 
 
 def _print_ended(ended: StoppedWork) -> None:
@@ -149,12 +140,6 @@ def _print_ended(ended: StoppedWork) -> None:
         )
     if ended.servers or ended.jobs > n:
         _say(say("{what} stopped", what=_things(ended.servers, max(ended.jobs - n, 0))))
-
-
-def _stop_pods(settings: Settings) -> int:
-    from mlp_hub.cli.lifecycle.down_pods import stop_servers  # noqa: PLC0415 - loads the cluster's client
-
-    return stop_servers(settings)
 
 
 def _suspend_jobs(settings: Settings) -> StoppedWork:

@@ -20,12 +20,13 @@ from mlp_hub.cli.doctor import certificates
 from mlp_hub.cli.doctor.checks import FAIL, run_check
 from mlp_hub.cli.errors import CommandFailed, MachineFailure
 from mlp_hub.cli.http import request
+from mlp_hub.cli.lifecycle.grounds import GROUNDS
 from mlp_hub.cli.progress import Progress
 from mlp_hub.cli.state import belonging, copies, database, ports, state_dir, uids
 from mlp_hub.cli.state import plan as plans
 from mlp_hub.cli.supervisor import processes, procs
 from mlp_hub.proxy import ProxyMissing
-from mlp_hub.settings import Settings
+from mlp_hub.settings import Settings, variable_of
 from mlp_hub.settings.origins import ONE_NAME_MEANS
 from mlp_language.render import padded, say
 
@@ -62,7 +63,7 @@ def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = (
     `take` has `belonging.NEW_DATABASE` or `NEW_EXECUTOR` where the directory has to adopt the one of
     the settings.
     """
-    progress = Progress(5)
+    progress, ground = Progress(5), GROUNDS[settings.runs.ground]
     with progress.step(say("state")) as told:
         mind = [*state_dir.prepare(settings), *uids.claim(settings)]
         told.append(str(settings.home))
@@ -72,8 +73,8 @@ def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = (
         with progress.step(say("database")) as told:
             mind += _check_belonging(settings, take)
             told.append(_bring_databases(settings))
-        with progress.step(say("cluster") if settings.runs.cluster else say("sandbox")) as told:
-            told.append(_ground(settings, probe.result, take))
+        with progress.step(ground.title()) as told:
+            told.append(ground.prepare(settings, probe.result, take))
         with progress.step(say("processes")) as told:
             plan = make_plan(settings, environ)
             before = processes.state(settings)
@@ -110,7 +111,7 @@ def supervise(settings: Settings, environ: Mapping[str, str], take: Collection[s
         _settle(settings)
         mind += _check_belonging(settings, take)
         _bring_databases(settings)
-        _say(_ground(settings, _capabilities, take))
+        _say(GROUNDS[settings.runs.ground].prepare(settings, _capabilities, take))
         plan = make_plan(settings, environ)
         plans.write(settings, plan)
         supervisor = os.getpid()
@@ -161,41 +162,6 @@ def _capabilities() -> Capabilities:
     from mlp_hub.sandbox import capabilities  # noqa: PLC0415 - in its own thread, beside other work
 
     return capabilities()
-
-
-def _ground(settings: Settings, sandbox: Callable[[], Capabilities], take: Collection[str]) -> str:
-    """Describe what notebooks and jobs run in; raise MachineFailure where there is nothing that they could."""
-    if settings.runs.cluster:
-        from mlp_hub.cli.doctor.cluster import describe, identify  # noqa: PLC0415 - loads the cluster's client
-
-        described, cluster = describe(settings), identify(settings)
-        if belonging.NEW_EXECUTOR not in take:
-            belonging.check_cluster(settings, cluster)
-        belonging.bind_executor(settings, cluster)
-        return described
-    described = check_sandbox(settings, sandbox())
-    belonging.bind_executor(settings)
-    return described
-
-
-def check_sandbox(settings: Settings, found: Capabilities) -> str:
-    """Describe the sandbox in force; raise MachineFailure where there is none and that was not allowed."""
-    if found.mode == "open" or (found.mode is None and not settings.runs.needs_sandbox):
-        return say("NONE: users are not kept apart")
-    if found.mode is None:
-        lacking = [f"  {m.what}: {m.effect}. {m.remedy}" for m in found.missing]
-        raise MachineFailure(
-            say("This machine has no sandbox, so users and jobs could not be kept apart."),
-            say(
-                "Fix the problems above, or accept that all users can read and stop everything: MLP_ALLOW_NO_SANDBOX=1 mlp-hub up"
-            ),
-            details="\n".join(lacking),
-        )
-    limits = f"cgroup {found.cgroup}"
-    if found.cgroup == "none":
-        limits = say("no cgroups: limits are watched, not enforced")
-    calls = "" if found.seccomp else say(", system calls not filtered")
-    return f"bubblewrap {found.bwrap_version} ({found.mode}), {limits}{calls}"
 
 
 def make_plan(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -351,8 +317,8 @@ def stop_command(settings: Settings, environ: Mapping[str, str], program: str) -
     # what says which hub is meant, where it is not the one that the program takes by itself, and where its jobs run
     named = {key: environ[key] for key in _NAMED if environ.get(key) and not _holds_a_password(environ[key])}
     paths = {"MLP_HOME": settings.home, "MLP_CONFIG": settings.config}
-    if settings.runs.cluster:
-        paths |= dict.fromkeys(("KUBECONFIG", "MLP_KUBERNETES_CONFIG"), settings.kubernetes_config)
+    if (config := settings.runs.config) is not None:
+        paths |= dict.fromkeys((config.variable, variable_of(config.setting)), settings.config_file)
     # as they were meant, absolute
     named |= {key: str(path) for key, path in paths.items() if key in named and path is not None}
     return " ".join([*(f"{key}={shlex.quote(value)}" for key, value in named.items()), command])

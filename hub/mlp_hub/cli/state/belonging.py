@@ -9,7 +9,7 @@ import secrets
 import shlex
 import socket
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from mlp_hub.cli.state import database, identity, uids
 from mlp_hub.cli.state import plan as plans
 from mlp_hub.domain.tenants.tenant import NUMBERS_GIVEN
 from mlp_hub.settings import Settings
+from mlp_hub.settings.executor_kinds import EXECUTOR_KINDS, Ranks
 from mlp_language.render import say
 
 NEW_DATABASE = "--new-database"
@@ -53,8 +54,9 @@ def is_other_executor(settings: Settings) -> str:
 def way_to(known: Bindings) -> str:
     """Return the variables that lead to a known executor, as a shell takes them."""
     words = [f"MLP_EXECUTOR={known.executor}"]
-    if known.kubeconfig:
-        words.append(f"KUBECONFIG={shlex.quote(known.kubeconfig)}")
+    kind = EXECUTOR_KINDS.get(known.executor)
+    if known.kubeconfig and kind is not None and kind.config is not None:
+        words.append(f"{kind.config.variable}={shlex.quote(known.kubeconfig)}")
     return " ".join(words)
 
 
@@ -226,18 +228,31 @@ def _check_executor(settings: Settings, known: Bindings, *, new: bool) -> None:
 
 
 def _running(settings: Settings, known: Bindings) -> int:
-    if known.executor == "local":
-        from mlp_hub import sandbox  # noqa: PLC0415 - only for this question
+    kind = EXECUTOR_KINDS.get(known.executor)
+    return 0 if kind is None else _RUNNING[kind.ranks](settings)
 
-        run_dirs = [*settings.jobs_run_dir.glob("*/"), *settings.servers_run_dir.glob("*/*/")]
-        return sum(sandbox.inspect(str(run_dir)).phase in ("starting", "running") for run_dir in run_dirs)
-    if known.executor != "kubernetes":
-        return 0
-    from mlp_hub.domain.jobs.job import HOLDING  # noqa: PLC0415
+
+def _living_sandboxes(settings: Settings) -> int:
+    from mlp_hub import sandbox  # noqa: PLC0415 - only for this question
+
+    run_dirs = [*settings.jobs_run_dir.glob("*/"), *settings.servers_run_dir.glob("*/*/")]
+    return sum(sandbox.inspect(str(run_dir)).phase in ("starting", "running") for run_dir in run_dirs)
+
+
+def _holding_jobs(settings: Settings) -> int:
+    from mlp_hub.domain.jobs.job import HOLDING  # noqa: PLC0415 - only for this question
 
     phases = ", ".join(f"'{phase.value}'" for phase in sorted(HOLDING))
     found = database.row(settings, "platform", "job", "count(*)", f"phase IN ({phases})")
     return int(found[0]) if found else 0
+
+
+_RUNNING: Mapping[Ranks, Callable[[Settings], int]] = {
+    Ranks.HERE: _living_sandboxes,
+    Ranks.ELSEWHERE: _holding_jobs,
+    Ranks.NOWHERE: lambda _: 0,
+}
+"""Number of jobs that may run while no service does."""
 
 
 def _row(settings: Settings, name: str) -> dict[str, Any] | None:
@@ -276,13 +291,12 @@ def adopt(settings: Settings) -> None:
 
 def bind_executor(settings: Settings, cluster: tuple[str, str] = ("", "")) -> None:
     """Write down where this directory's jobs run; `cluster` is its id and its address."""
-    config = settings.kubernetes_config if settings.runs.cluster else None
     now = replace(
         bindings.read(settings),
         executor=settings.executor,
         cluster=cluster[0],
         cluster_host=cluster[1],
-        kubeconfig=str(config or ""),
+        kubeconfig=str(settings.config_file or ""),
     )
     bindings.write(settings, now)
 

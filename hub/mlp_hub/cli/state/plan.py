@@ -37,10 +37,9 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
         base[identity.VARIABLE] = instance
     python = sys.executable
     with_config = {"MLP_CONFIG": str(settings.config)} if settings.config else {}
-    if settings.runs.cluster and settings.kubernetes_config is not None:
-        with_config["KUBECONFIG"] = str(
-            settings.kubernetes_config
-        )  # where KubeSpawner looks when it is loaded
+    if settings.runs.config is not None and settings.config_file is not None:
+        # where a spawner's library looks when it is loaded, as KubeSpawner's does
+        with_config[settings.runs.config.variable] = str(settings.config_file)
     hub_config = Path(mlp_hub.__file__).parent / "hub_integration" / "jupyterhub_config.py"
     components = {  # in the order in which they are stopped
         "hub": _entry(

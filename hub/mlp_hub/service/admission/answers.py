@@ -18,6 +18,9 @@ from mlp_language.message import msg
 if TYPE_CHECKING:
     from mlp_hub.service.admission.loop import Admission
 
+AGAIN_S = 90.0
+"""Tuning: seconds after which who waits is told to ask again, where nobody knows when there is room: fewer requests, for how
+late room is noticed."""
 ANSWER_S = 2.0
 """Tuning: seconds that who asks is kept waiting while room is being made; then they are told why, and ask again."""
 ENDED_S = 10.0

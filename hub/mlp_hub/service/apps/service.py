@@ -26,7 +26,7 @@ from mlp_hub.service.apps.visitors import AppVisitors
 from mlp_hub.service.apps.wire import phases_of, range_of, spec_of, to_wire
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.forecast.service import Forecasts
-from mlp_hub.service.jobs import validation
+from mlp_hub.service.jobs import resolving, validation
 from mlp_hub.service.jobs.service import MOST_LINES
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
@@ -61,8 +61,6 @@ class AppService:
             forecasts,
         )
         self._worker, self._executor, self._clock, self._pages = worker, executor, clock, pages
-        self.start = worker.start
-        self.stop = worker.stop
         self._uids = UidMaker()
         self.visitors = AppVisitors(board.db, self._wire)
 
@@ -92,7 +90,7 @@ class AppService:
             _refuse(msg("nothing to run: give model_name, a model that is ready, or command"))
         tenant = await self._board.db.read(lambda tx: _tenant(tx, user, asked.tenant))
         own = {} if asked.runtime in {None, *BUILT_IN} else await self._submissions.runtimes_of(tenant)
-        runtime = validation.runtime_for(asked.runtime or "plain", own)
+        runtime = resolving.runtime_for(asked.runtime or "plain", own)
         validation.check_env(asked.env, (), runtime)
         _check_runtime(runtime)
         served = asked.command is None

@@ -21,7 +21,7 @@ from mlp_hub.service.apps.next_action import LOOP, AppPlan, decide, is_live
 from mlp_hub.service.apps.probing import Probing, ReplicaProbe
 from mlp_hub.service.apps.replicas import probe_of, replica_spec
 from mlp_hub.service.apps.scaling import AppLoad, Scaling, replicas_for
-from mlp_hub.service.jobs import validation
+from mlp_hub.service.jobs import resolving
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.targets import store_aimed
@@ -284,7 +284,7 @@ class AppWorker:
         if app.spec.runtime in BUILT_IN:
             return None
         own = await self._submissions.runtimes_of(app.tenant)
-        return validation.runtime_for(app.spec.runtime, own)
+        return resolving.runtime_for(app.spec.runtime, own)
 
     async def _cannot_start(self, app: App, refused: Refused) -> None:
         def work(tx: Tx) -> None:

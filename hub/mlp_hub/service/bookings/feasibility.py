@@ -20,7 +20,6 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.resources import limits_of, vector_of
 from mlp_hub.service.bookings.load import Load
 from mlp_hub.service.quota.accounting import owner_of
-from mlp_hub.service.quota.refusals import limit_in
 from mlp_hub.service.quota.reserved import total_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Arg, Message, Period, TenantRef, msg
@@ -174,7 +173,7 @@ class Occupancy:
 
 
 def _own(owner: Tenant, dimension: str) -> int | None:
-    own = limit_in(owner.quota, dimension)
+    own = owner.quota.part(dimension)
     return owner.quota.gpu if own is None and dimension.startswith("gpu:") else own
 
 

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from mlp_language.message import Message
+from mlp_hub.executors.base import Executor
+from mlp_hub.store.database import Database
+from mlp_language.message import Message, msg
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,14 @@ class Problems:
         """List them."""
         found = await asyncio.gather(*(source() for source in self._sources))
         return [problem for some in found for problem in some]
+
+
+async def own_problems(db: Database, executor: Executor) -> Sequence[Problem]:
+    """List the problems of the database and of the executor."""
+    found = []
+    if db.trouble is not None:
+        message = msg("the database accepts no writes; nothing new is accepted until it does, jobs continue")
+        found.append(Problem("database", "DatabaseUnavailable", message))
+    if (trouble := executor.trouble()) is not None:
+        found.append(Problem("executor", "ExecutorTrouble", trouble, fails=False))
+    return found

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
+import msgspec
+
+from mlp_api.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.domain.jobs.job import FINAL, Job, JobSpec, Target
+from mlp_hub.domain.jobs.job import FINAL, PHASES, Job, JobSpec, Target
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.jobs.kept import NOTHING_KEPT, KeptRun, keep
-from mlp_hub.service.jobs.validation import still_there
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.former_members import gone_from, refusal
@@ -25,6 +28,8 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, msgs
 
 log = logging.getLogger(__name__)
+ADDED_LATER = ("replace", "params", "provenance", "env_name", "workdir", "amounts")
+"""Fields of a request that earlier versions did not have. Keys are remembered over an upgrade: unset, such a field counts as absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,3 +267,28 @@ def _submission(job: Job) -> Step:
             **where,
         ),
     )
+
+
+def still_there(job: Job) -> Refused:
+    """Return the refusal of another run of a name while this one has not ended."""
+    return Refused(
+        Reason.CONFLICT,
+        msg(
+            "{name} run {run} has not ended, it is {phase}; to run it again, cancel it first or give another name",
+            name=job.spec.name,
+            run=job.run,
+            phase=PHASES[job.phase],
+        ),
+    )
+
+
+def fingerprint(asked: JobCreate | Mapping[str, object], *, of: str = "") -> str:
+    """Return what tells two requests apart; `of` is the job that is to run again."""
+    said = msgspec.to_builtins(asked)
+    if of:
+        said = {"resubmit": of, **said}
+    else:
+        for later in ADDED_LATER:
+            if not said.get(later, True):
+                del said[later]
+    return hashlib.sha256(msgspec.json.encode(said)).hexdigest()

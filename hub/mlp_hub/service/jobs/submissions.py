@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.run import Origin
 from mlp_hub.domain.jobs.sweep import SubmittedFrom
-from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
+from mlp_hub.domain.runtime.runtime import Runtime, RuntimeState
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.external import ObservedExternalJob
@@ -22,8 +22,9 @@ from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import validation, wire
-from mlp_hub.service.jobs.intake import Intake, Once
+from mlp_hub.service.jobs.intake import Intake, Once, fingerprint
 from mlp_hub.service.jobs.kept import check_same, kept_of, with_params
+from mlp_hub.service.jobs.resolving import check_runtime, requested_spec
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.storage import data, environments
 from mlp_hub.service.storage_accounting.full import FullStorages
@@ -96,7 +97,7 @@ class Submissions:
 
         In `language` its ranks are told what `mlp` has to say to them.
         """
-        once = None if idempotency_key is None else Once(idempotency_key, validation.fingerprint(asked))
+        once = None if idempotency_key is None else Once(idempotency_key, fingerprint(asked))
         again = await self._answered(user, once)
         return await self._take(user, asked, once, language) if again is None else again
 
@@ -143,9 +144,7 @@ class Submissions:
         given = {} if changes is None else {f: getattr(changes, f) for f in changes.__struct_fields__}
         other = {field: value for field, value in given.items() if value is not UNSET}
         # by what was asked: which run `name` is may be another one by now
-        once = (
-            None if idempotency_key is None else Once(idempotency_key, validation.fingerprint(other, of=name))
-        )
+        once = None if idempotency_key is None else Once(idempotency_key, fingerprint(other, of=name))
         again = await self._answered(user, once)
         if again is not None:
             return again
@@ -297,18 +296,15 @@ class Submissions:
 
     async def _checked(self, user: str, asked: jobs_api.JobCreate, again: Runtime | None = None) -> JobSpec:
         """Return what is asked for; `again` is the runtime of a job that is to run once more."""
-        tenants, default = await self._places_of(user)
-        own: Mapping[str, Runtime] = {}
-        if asked.runtime is not None and asked.runtime not in BUILT_IN:
-            own = await self._runtimes(validation.tenant_for(asked.tenant, tenants, default))
-            if again is not None and again.name not in {
-                r.name for r in own.values() if r.state is RuntimeState.DISABLED
-            }:
-                own = {again.name: again}
-        workspace = self._executor.workspace
-        spec = await validation.checked_spec(asked, user, tenants, default, workspace, own)
-        spec, packages = await self._with_environment(spec)
 
+        async def own_of(spec: JobSpec) -> Mapping[str, Runtime]:
+            own = await self._runtimes(spec.tenant)
+            disabled = {r.name for r in own.values() if r.state is RuntimeState.DISABLED}
+            return own if again is None or again.name in disabled else {again.name: again}
+
+        places, workspace = await self._places_of(user), self._executor.workspace
+        spec = await requested_spec(asked, user, places, workspace, own_of)
+        spec, packages = await self._with_environment(spec)
         await self._check_runtime(spec, packages)
         return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec
 
@@ -318,7 +314,7 @@ class Submissions:
         async def lacks(package: str) -> bool:
             return package not in packages and await self._executor.lacks(package, spec.user)
 
-        await validation.check_runtime(spec.started_by, lacks, spec.env)
+        await check_runtime(spec.started_by, lacks, spec.env)
 
     async def _with_environment(self, spec: JobSpec) -> tuple[JobSpec, Mapping[str, str]]:
         if spec.environment is None:

@@ -11,12 +11,12 @@ from mlp_api import jobs as jobs_api
 from mlp_api import types as api_types
 from mlp_api.jobs import Sureness
 from mlp_api.localized import Detail, Text
-from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.facts import LABELS, Fact
 from mlp_hub.domain.jobs.job import Failure, Job, JobSpec, Phase, RankStatus
 from mlp_hub.domain.resources import Resources, milli, units
 from mlp_hub.domain.runtime.environment import EnvironmentUse
-from mlp_hub.domain.runtime.runtime import Runtime
+from mlp_hub.domain.runtime.runtime import default_runtime
 from mlp_hub.domain.stored.data import parse as parse_data
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import APP, JOB, KINDS
@@ -39,17 +39,25 @@ AS_ASKED = tuple(
 """Fields of a job that are the same here as on the wire."""
 
 
-def spec_of(
-    asked: jobs_api.JobCreate, user: str, tenant: str, runtime: Runtime, entry: str | None
-) -> JobSpec:
-    """Return the submitted job, with defaults for the fields that were left out."""
+def spec_of(asked: jobs_api.JobCreate, user: str) -> JobSpec:
+    """Return the requested job as it is asked for: nothing that it names was looked up, and its tenant may be empty.
+
+    Raises `Refused` for what a specification cannot hold.
+    """
     low, high = workers_of(asked.workers)
+    if asked.gpu and not milli(asked.gpu):
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "gpu is {gpu}, but the smallest share is 0.001; ask for 0.001 or more, or for 0",
+                gpu=f"{asked.gpu:g}",
+            ),
+        )
     return JobSpec(
         name=asked.name,
         user=user,
-        tenant=tenant,
-        runtime=runtime.name,
-        own_runtime=None if runtime.tenant is None else runtime,
+        tenant=asked.tenant or "",
+        runtime=asked.runtime or default_runtime(high, asked.ps),
         per_worker=Resources(
             cpu=milli(asked.cpu),
             gpu=milli(asked.gpu),
@@ -58,7 +66,7 @@ def spec_of(
         ),
         workers_min=low,
         workers_max=high,
-        entry=entry,
+        entry=asked.entry,
         args=tuple(asked.args),
         env=dict(asked.env),
         data=tuple(parse_data(each, user) for each in asked.data),

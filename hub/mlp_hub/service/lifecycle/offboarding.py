@@ -76,12 +76,13 @@ class Offboarding:
         clock: Callable[[], float],
         *,
         owned_data: Iterable[OwnedData] = (),
+        running: Iterable[OwnedData] = (),
     ) -> None:
         self._queue, self._board, self._clock = queue, board, clock
         self._effects = FencedEffects(executor, lease)
         self.shut_out: Callable[[str], Awaitable[object]] | None = None
         self.owned_data = list(owned_data)
-        self.running: list[OwnedData] = []  # what goes on by itself, and so ends first
+        self.running = list(running)  # what goes on by itself, and so ends first
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:

@@ -276,8 +276,8 @@ def _exceeds(tree: QuotaTree, tenant: Tenant, vector: Mapping[str, int], have: Q
     """Return whether this and the present use exceed the nodes, where the tenant has no quota there."""
     used = tree.used(tenant.name)
     for dimension, asked in vector.items():
-        if refusals.limit_in(tenant.quota, dimension) is None:
-            most = refusals.limit_in(have, dimension)
+        if tenant.quota.part(dimension) is None:
+            most = have.part(dimension)
             if most is not None and used.get(dimension, 0) + asked > most:
                 return True
     return False

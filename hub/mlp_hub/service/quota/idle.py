@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class IdleQuota:
-    """Lowers and restores. `changed` is called on the event loop after any of it."""
+    """Lowers and restores. `changed` is called on the event loop after any of it; `on_change` takes a listener to changes of jobs."""
 
     def __init__(
         self,
@@ -36,10 +36,12 @@ class IdleQuota:
         policy: IdlePolicy,
         *,
         changed: Callable[[], None] = lambda: None,
+        on_change: Callable[[Callable[[Job, Job | None], None]], None],
     ) -> None:
         self._db = db
         self._clock = clock
         self._policy = policy
+        self._on_change = on_change
         self._changed = changed
         self._one = asyncio.Lock()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -57,6 +59,7 @@ class IdleQuota:
 
     async def start(self) -> None:
         """Find out who is idle; restore what a former policy lowered."""
+        self._on_change(self.job_changed)
         self._stale = True
         await self.review_idle()
 

@@ -44,6 +44,12 @@ T = TypeVar("T")
 P = RequestPhase
 KEEP_S = 7 * 86_400.0
 """Safety: seconds from their making for which rows that hold nothing any more are kept: bounds the table."""
+PLACE_S = 120.0
+"""Tuning: seconds that a pending request keeps its place without a renewal.
+
+The grace of work that is stopped for it is added. It trades a place held for nobody for a longer
+pause between renewals.
+"""
 _PASSING = frozenset({Reason.WAITING_FOR_QUOTA, Reason.WAITING_FOR_RESOURCES})
 """Refusals of requests that can succeed later."""
 
@@ -194,6 +200,10 @@ class Ledger:
                     way=msg("ask for the amount again") if row.kind == "release" else msg("release it"),
                 ),
             )
+
+    async def put_off(self, by: float) -> None:
+        """Keep the length of all timed states, though the wall clock was set by `by` seconds."""
+        await self._db.write(lambda tx: tx.ledger.put_off(by))
 
     def expire(self, tx: Tx, now: float) -> int:
         """Write down which pending requests and tries are over: requests hold nothing any more, releases are taken back."""

@@ -24,11 +24,6 @@ from mlp_hub.service.quota.reserved import by_quota_alone
 from mlp_language.message import NOTHING, Arg, JobRef, Message, TenantRef, msg, some, verbatim
 
 
-def limit_in(quota: Quota, dimension: str) -> int | None:
-    """Return a quota's limit of one dimension, `gpu:KIND` too."""
-    return quota.part(dimension)
-
-
 def holder_of(request: ResourceRequest) -> Message:
     """Name who holds a request, for people; of a job it is stored as its name, which has no blank."""
     held, user = request.holder, request.user
@@ -110,8 +105,8 @@ def standing_in(
     limit, free = whole.limit(name, dimension), tree.available(name, dimension)
     kept, never_kept = _kept(tree, whole, name, dimension)
     of_nodes = False
-    if limit_in(tenant.quota, dimension) is None:
-        most = limit_in(have, dimension)
+    if tenant.quota.part(dimension) is None:
+        most = have.part(dimension)
         if most is not None and (limit is None or most < limit):
             limit, of_nodes = most, True
         if most is not None:
@@ -190,9 +185,7 @@ def _never(tenant: Tenant, over: Sequence[DimensionStanding]) -> Refused:
             ),
         )
     raised = msg("the quota of {tenant}", tenant=TenantRef(tenant.name))
-    if any(
-        s.may_borrow or limit_in(tenant.borrowing_limit or Quota(), s.dimension) is not None for s in over
-    ):
+    if any(s.may_borrow or (tenant.borrowing_limit or Quota()).part(s.dimension) is not None for s in over):
         raised = msg("the quota or the borrowing limit of {tenant}", tenant=TenantRef(tenant.name))
     elif any(s.own is None for s in over):
         raised = msg("the quota of {tenant}", tenant=TenantRef(tenant.parent))

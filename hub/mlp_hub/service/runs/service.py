@@ -23,6 +23,8 @@ from mlp_hub.store.repos.runs import METRIC, PARAM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg
 
+MOST_TEXTS_DELETED = 100
+"""Tuning: texts of runs that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 MOST_FOUND = 100_000
 """Safety: runs that one search finds."""
 NAMED = 500

@@ -20,6 +20,7 @@ from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.workspace import Home, JobRun, Place, Size
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
+from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import run_of
@@ -50,6 +51,7 @@ class FileAccounting:
         board: Board,
         executor: Executor,
         clock: Callable[[], float],
+        metrics: MetricsService,
         *,
         changed: Callable[[], None],
         wanted: bool,
@@ -65,6 +67,8 @@ class FileAccounting:
         self.full = FullStorages(board, executor.nodes, clock, is_on=self.is_on)
         queue.serve(HOME, self._home)
         queue.serve(OUTPUT, self._output)
+        metrics.points.listeners.append(self.points_changed)
+        metrics.deleted.append(self.points_changed)
 
     async def start(self) -> None:
         """Measure all that may have changed unseen; call when the queue is open and the board is read."""
@@ -126,6 +130,11 @@ class FileAccounting:
             self._places_changed = False
             for user in await self._db.read(_elsewhere):
                 self._queue.add((HOME, user))
+
+    async def tidy(self) -> None:
+        """Measure homes that may have changed; warn users and tenants whose storage is nearly full."""
+        await self.review_homes()
+        await self.full.warn()
 
     def points_changed(self, uid: str) -> None:
         """Charge a job again that is not running: points of it were stored or deleted.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Protocol
 
 from mlp_api import types as api
 from mlp_hub.domain.dimensions import BY_NAME, COUNTED, DIMENSIONS, MILLI, NAMES, WHOLE, WITHIN
@@ -140,6 +141,28 @@ def _no_resource(field: str, dimension: str) -> Refused:
     )
 
 
+class FlatAmounts(Protocol):
+    """A request with an amount for each dimension, None where it has none."""
+
+    cpu: float | None
+    gpu: float | None
+    ram: int | None
+    rom: int | None
+    amounts: dict[str, int]
+
+
+def quota_from(asked: FlatAmounts, gpu_kinds: Mapping[str, float] | None = None) -> Quota:
+    """Return the quota that a request describes, with limits by kind of gpu. Refuses what is not an amount."""
+    return Quota(
+        cpu=maybe_thousandths("cpu", asked.cpu),
+        gpu=maybe_thousandths("gpu", asked.gpu),
+        ram=asked.ram,
+        rom=asked.rom,
+        kinds=kinds_from(gpu_kinds or {}),
+        amounts=counted_from("amounts", asked.amounts),
+    )
+
+
 def finite(field: str, value: float) -> float:
     if not math.isfinite(value) or value < 0 or value > 2**60:
         raise Refused(
@@ -151,6 +174,11 @@ def finite(field: str, value: float) -> float:
 
 def finite_thousandths(field: str, value: float) -> int:
     return thousandths(field, finite(field, value))
+
+
+def maybe_thousandths(field: str, value: float | None) -> int | None:
+    """Return cores or devices, if any, in thousandths. Refuses what is not a finite amount of them."""
+    return None if value is None else finite_thousandths(field, value)
 
 
 def thousandths(field: str, value: float) -> int:

@@ -9,7 +9,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.domain.workload.caps import EVERYBODY, Cap, CapOfMember
-from mlp_hub.service.support.units import finite_thousandths
+from mlp_hub.service.support.units import maybe_thousandths
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
@@ -32,8 +32,8 @@ class MemberCaps:
         """Set the cap of a member, or of everybody; one that names nothing is taken away. Raises `NotFound`."""
         user = asked.user or EVERYBODY
         cap = Cap(
-            None if asked.cpu is None else finite_thousandths("cpu", asked.cpu),
-            None if asked.gpu is None else finite_thousandths("gpu", asked.gpu),
+            maybe_thousandths("cpu", asked.cpu),
+            maybe_thousandths("gpu", asked.gpu),
             asked.jobs,
         )
 

@@ -17,7 +17,7 @@ from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Role, Tenant
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.service import TenantService
-from mlp_hub.service.tenants.telling import NoNotices, PeopleNotices
+from mlp_hub.service.tenants.telling import PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -32,13 +32,18 @@ class Joining:
     """The requests for places. `provider` is who manages the groups of people, empty where nobody does: then nobody asks here."""
 
     def __init__(
-        self, db: Database, tenants: TenantService, clock: Callable[[], float], provider: str = ""
+        self,
+        db: Database,
+        tenants: TenantService,
+        clock: Callable[[], float],
+        notices: PeopleNotices,
+        provider: str = "",
     ) -> None:
         self._db = db
         self._tenants = tenants
         self._clock = clock
         self._provider = provider
-        self.notices: PeopleNotices = NoNotices()
+        self._notices = notices
 
     async def teams(self, user: str) -> api.Teams:
         """Return the tenants that somebody may ask for a place, and where they have."""
@@ -110,10 +115,10 @@ class Joining:
                 if asked.note
                 else msg("{user} asks to join {tenant}.", user=user, tenant=tenant)
             )
-            return new, self.notices.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
+            return new, self._notices.asked(tx, admins, (NoticeKind.ASKED, AskedFor.PLACE), tenant, text)
 
         found, who = await self._db.write(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return _to_wire(found)
 
     async def take_back(self, user: str, tenant: str) -> api.JoinRequest:
@@ -133,10 +138,10 @@ class Joining:
         def work(tx: Tx) -> tuple[AskedPlace, set[str]]:
             gone = self._gone(tx, tenant, user, actor, "join.decline")
             text = msg("{who} declined your request to join {tenant}.", who=actor, tenant=tenant)
-            return gone, self.notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
+            return gone, self._notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
 
         found, who = await self._db.write(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return _to_wire(found)
 
     async def approve(self, tenant: str, user: str, *, actor: str) -> ApiMember:
@@ -145,11 +150,11 @@ class Joining:
         def work(tx: Tx) -> tuple[ApiMember, set[str]]:
             self._gone(tx, tenant, user, actor, "join.approve")
             text = msg("{who} accepted you: you are a member of {tenant} now.", who=actor, tenant=tenant)
-            who = self.notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
+            who = self._notices.asked(tx, [user], (NoticeKind.ANSWERED, AskedFor.PLACE), tenant, text)
             return self._tenants.put_member(tx, tenant, user, actor), who
 
         found, who = await self._tenants.in_transaction(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return found
 
     async def forget(self, user: str) -> None:

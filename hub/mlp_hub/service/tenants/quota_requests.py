@@ -16,9 +16,9 @@ from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Quota, units
 from mlp_hub.domain.tenants.requests import ASK_MACHINE, AskedQuota, AskPhase
 from mlp_hub.service.support.uids import UidMaker
-from mlp_hub.service.support.units import amounts_to, counted_from, finite_thousandths, maybe_when, when
+from mlp_hub.service.support.units import amounts_to, maybe_when, quota_from, when
 from mlp_hub.service.tenants.service import TenantService
-from mlp_hub.service.tenants.telling import NoNotices, PeopleNotices
+from mlp_hub.service.tenants.telling import PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
@@ -31,11 +31,13 @@ SHOWN = 1000
 class QuotaRequests:
     """The requests. `actor` is who asks or decides; whether they may is for the caller to say."""
 
-    def __init__(self, db: Database, tenants: TenantService, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, db: Database, tenants: TenantService, clock: Callable[[], float], notices: PeopleNotices
+    ) -> None:
         self._db = db
         self._tenants = tenants
         self._clock = clock
-        self.notices: PeopleNotices = NoNotices()
+        self._notices = notices
         self._uids = UidMaker()  # an id in a path begins with a letter, as all names do
 
     async def of_tenant(self, tenant: str) -> list[api.QuotaRequest]:
@@ -51,7 +53,7 @@ class QuotaRequests:
         self, tenant: str, asked: api.QuotaAsk, *, actor: str, of: Sequence[str] = ()
     ) -> api.QuotaRequest:
         """Ask for more; one request at a time; `of` are told, who decide. Raises `NotFound`, `Conflict`, `Invalid`."""
-        amounts = _amounts(asked)
+        amounts = dict(quota_from(asked).items())
         now = self._clock()
         new = AskedQuota(f"r{self._uids.make(now)}", tenant, actor, now, tuple(amounts.items()), asked.reason)
 
@@ -82,10 +84,10 @@ class QuotaRequests:
                 tenant=tenant,
                 reason=asked.reason,
             )
-            return new, self.notices.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
+            return new, self._notices.asked(tx, of, (NoticeKind.ASKED, AskedFor.QUOTA), tenant, text)
 
         found, who = await self._db.write(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return to_wire(found)
 
     async def withdraw(self, tenant: str, uid: str, *, actor: str) -> api.QuotaRequest:
@@ -102,7 +104,7 @@ class QuotaRequests:
             return decided, self._answered(tx, decided)
 
         found, who = await self._db.write(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return to_wire(found)
 
     async def accept(self, tenant: str, uid: str, word: str, *, actor: str) -> api.QuotaRequest:
@@ -112,13 +114,13 @@ class QuotaRequests:
             decided = self._decide(tx, tenant, uid, AskPhase.ACCEPTED, actor=actor, word=word)
             found = tx.tenants.get(tenant)
             assert found is not None  # noqa: S101 - its requests go with it
-            more = {d: n for d, n in decided.amounts if _has(found.quota, d) is not None}
-            raised = {d: max(n, _has(found.quota, d) or 0) for d, n in more.items()}
-            self._tenants.set_quota(tx, tenant, replace(found.quota, **raised), actor)  # type: ignore[arg-type]
+            more = {d: n for d, n in decided.amounts if found.quota.part(d) is not None}
+            raised = {d: max(n, found.quota.part(d) or 0) for d, n in more.items()}
+            self._tenants.set_quota(tx, tenant, found.quota.with_parts(raised), actor)
             return decided, self._answered(tx, decided)
 
         answered, who = await self._tenants.in_transaction(work)
-        self.notices.notify(who)
+        self._notices.notify(who)
         return to_wire(answered)
 
     def _answered(self, tx: Tx, decided: AskedQuota) -> set[str]:
@@ -128,7 +130,7 @@ class QuotaRequests:
             text = msg("{who} accepted your request for {tenant}. {word}", **args)
         else:
             text = msg("{who} declined your request for {tenant}. {word}", **args)
-        return self.notices.asked(
+        return self._notices.asked(
             tx, [decided.user], (NoticeKind.ANSWERED, AskedFor.QUOTA), decided.tenant, text
         )
 
@@ -189,23 +191,8 @@ def to_wire(asked: AskedQuota) -> api.QuotaRequest:
     )
 
 
-def _amounts(asked: api.QuotaAsk) -> dict[str, int]:
-    found = {
-        "cpu": None if asked.cpu is None else finite_thousandths("cpu", asked.cpu),
-        "gpu": None if asked.gpu is None else finite_thousandths("gpu", asked.gpu),
-        "ram": asked.ram,
-        "rom": asked.rom,
-        **counted_from("amounts", asked.amounts),
-    }
-    return {dimension: amount for dimension, amount in found.items() if amount is not None}
-
-
-def _has(quota: Quota, dimension: str) -> int | None:
-    return quota.part(dimension)
-
-
 def _now(quota: Quota, amounts: Mapping[str, int]) -> dict[str, int]:
-    return {dimension: _has(quota, dimension) or 0 for dimension in amounts}
+    return {dimension: quota.part(dimension) or 0 for dimension in amounts}
 
 
 def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
@@ -215,7 +202,7 @@ def _check_more(tenant: str, quota: Quota, amounts: Mapping[str, int]) -> None:
             msg("ask for something: cpu, gpu, ram or storage, each as the total that the team should have"),
         )
     for dimension, amount in amounts.items():
-        has = _has(quota, dimension)
+        has = quota.part(dimension)
         if has is None:
             raise Refused(
                 Reason.INVALID,

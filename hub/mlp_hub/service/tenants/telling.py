@@ -21,17 +21,3 @@ class PeopleNotices(Protocol):
         self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
     ) -> set[str]: ...
     def notify(self, users: set[str]) -> None: ...
-
-
-class NoNotices:
-    """Nobody is told."""
-
-    def asked(
-        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
-    ) -> set[str]:
-        """Tell nobody."""
-        del tx, users, what, tenant, text
-        return set()
-
-    def notify(self, users: set[str]) -> None:
-        """Do nothing."""

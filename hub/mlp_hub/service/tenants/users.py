@@ -16,6 +16,8 @@ from mlp_hub.service.tenants.service import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
+TOKEN_USES_S = 400 * 24 * 3600
+"""Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
 MOST_LANGUAGES = 10_000
 """Safety: users whose language is remembered: bounds memory."""
 

@@ -8,7 +8,6 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota
 from mlp_hub.domain.tenants.tenant import Tenant
-from mlp_hub.service.quota.refusals import limit_in
 from mlp_hub.service.support.units import check_no_parts
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
@@ -117,7 +116,7 @@ def check_limits(tenant: Sharer) -> None:
                 )
             )
         for dimension, _ in _named(limits):
-            if limit_in(tenant.quota, dimension) is None:
+            if tenant.quota.part(dimension) is None:
                 _refuse(
                     msg(
                         "{field}.{dimension} has no meaning without a quota of {kind}: {name} neither lends nor borrows there; give it a quota (0 for none), or leave {field}.{dimension} out",
@@ -141,7 +140,7 @@ def check_limits(tenant: Sharer) -> None:
         ("reserved", tenant.reserved, msg("reserve")),
     ):
         for dimension, value in _named(limits):
-            own = limit_in(tenant.quota, dimension)
+            own = tenant.quota.part(dimension)
             if own is not None and value > own:
                 _refuse(
                     msg(
@@ -174,7 +173,7 @@ def _check_reserved(tx: Tx, tenant: Tenant) -> None:
 
 def _check_within(tenant: Tenant, parent: Tenant) -> None:
     for dimension, value in _named(tenant.reserved):
-        most = limit_in(parent.quota, dimension)
+        most = parent.quota.part(dimension)
         if most is not None and value > most:
             _refuse(
                 msg(

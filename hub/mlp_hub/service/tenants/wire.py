@@ -11,19 +11,17 @@ from typing import Any
 from mlp_api import types as api
 from mlp_api.localized import Text
 from mlp_hub.domain.dimensions import COUNTED
-from mlp_hub.domain.resources import HOUR_S, Quota, Resources, units
+from mlp_hub.domain.resources import HOUR_S, Resources, units
 from mlp_hub.domain.tenants.relocation import Relocation
 from mlp_hub.domain.tenants.tenant import Lowering, Member, Tenant
 from mlp_hub.service.quota.lending import Share
 from mlp_hub.service.support.units import (
     amounts_to,
-    counted_from,
     finite,
-    finite_thousandths,
-    kinds_from,
     limit_from,
     limit_to,
     maybe_when,
+    quota_from,
     when,
 )
 from mlp_hub.store.records import RunTotals, UsageSample
@@ -42,14 +40,7 @@ def tenant_from(asked: api.TenantCreate, name: str) -> Tenant:
     """Return the tenant that is described. Raises `Invalid` for a limit that is not a finite amount."""
     return Tenant(
         name=name,
-        quota=Quota(
-            cpu=None if asked.cpu is None else finite_thousandths("cpu", asked.cpu),
-            gpu=None if asked.gpu is None else finite_thousandths("gpu", asked.gpu),
-            ram=asked.ram,
-            rom=asked.rom,
-            kinds=kinds_from(asked.gpu_kinds),
-            amounts=counted_from("amounts", asked.amounts),
-        ),
+        quota=quota_from(asked, asked.gpu_kinds),
         weight=finite("weight", asked.weight),
         borrowing_limit=limit_from("borrowing_limit", asked.borrowing_limit),
         lending_limit=limit_from("lending_limit", asked.lending_limit),
