@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from mlp_hub.api.auth.sessions import COOKIE
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.edge.call import API_BASES, BASE, Config
 from mlp_hub.api.edge.connections import Gate, raise_descriptors
+from mlp_hub.api.edge.limits import Rate, rates
 from mlp_hub.api.edge.listeners import Listener
 from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
@@ -54,6 +55,7 @@ from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
 from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.platform import Platform
+from mlp_hub.service.support.limits import Limits
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.origins import ONE_NAME_MEANS
@@ -96,6 +98,7 @@ class ServiceProcess:
             self.hub,
             config_of(settings),
             figures=self.figures,
+            rates=rates_of(settings),
             cookie=settings.origins.cookie(f"{COOKIE}-{settings.port}"),
         )
         self.platform.problems.add(FilesWatch(settings.data_socket).problems)
@@ -221,6 +224,8 @@ async def _local(settings: Settings) -> Executor:
         servers_root=settings.servers_run_dir,
         platform=(settings.home, settings.files_dir, settings.run_dir),
         index=index_of(settings.package_index, os.environ, configs_of(os.environ)),
+        environments_at_once=settings.environments_at_once,
+        environment_step_s=settings.environment_step_minutes * 60,
     )
 
 
@@ -305,6 +310,11 @@ def scheduling_of(settings: Settings) -> SchedulingPolicy:
     )
 
 
+def limits_of(settings: Settings) -> Limits:
+    """Return the limits that the settings name: each field is the setting of its name."""
+    return Limits(**{each.name: getattr(settings, each.name) for each in fields(Limits)})
+
+
 def keep_of(settings: Settings) -> KeepPolicy:
     """Tell the platform how long to keep what nobody deletes; 0 is without a limit."""
     return KeepPolicy(
@@ -338,6 +348,11 @@ def policy_of(settings: Settings) -> RunPolicy:
         first_uid=settings.uid_base if os.getuid() == 0 else None,
         api_url=api_url_of(settings),
         data_url=data_url_of(settings),
+        limits=limits_of(settings),
+        start_tries=settings.start_tries,
+        unmount_idle_s=settings.unmount_idle_s,
+        open_bytes_max=settings.open_jobs_mib * MIB,
+        open_kinds_max=settings.open_kinds_max,
     )
 
 
@@ -358,6 +373,9 @@ def notices_of(settings: Settings) -> NoticePolicy:
         services=settings.notice_services,
         private=settings.notice_private,
         pages=f"{settings.url.rstrip('/')}{BASE}/",
+        keep_s=settings.notice_keep_days * DAY_S,
+        together_s=settings.notice_together_s,
+        give_up_s=settings.notice_give_up_hours * HOUR_S,
     )
 
 
@@ -414,6 +432,17 @@ def config_of(settings: Settings) -> Config:
         base=settings.base,
         app_origin=origins.of_label("{label}"),
         warnings=() if origins.apart else (ONE_NAME_MEANS,),
+    )
+
+
+def rates_of(settings: Settings) -> Mapping[str, Rate]:
+    """Return the rates at which callers can send requests."""
+    return rates(
+        api=settings.rate_api,
+        change=settings.rate_changes,
+        metrics=settings.rate_metrics,
+        signup=settings.rate_signups,
+        unknown_token=settings.rate_unknown_tokens,
     )
 
 

@@ -75,6 +75,9 @@ def _hub(c: Any, settings: Settings) -> None:
     hub.hub_socket_mode = 0o600
     hub.db_url = _database(settings.hub_db_url)
     hub.cookie_secret_file = str(settings.secret_file("cookie_secret"))
+    hub.cookie_max_age_days = (
+        settings.session_days
+    )  # of the hub's own login, and of the tokens behind sessions
     _names(hub, settings.origins, settings.base)
     # a hub that ends or dies leaves servers and proxy running and finds them again
     hub.cleanup_servers = False
@@ -297,5 +300,7 @@ def _sandboxes(c: Any, settings: Settings) -> Any:
     spawner.homes_dir = str(settings.homes_dir)
     spawner.storage_dir = str(settings.data_dir)
     spawner.isolation_dir = str(settings.isolation_dir)
+    spawner.processes = settings.notebook_processes
+    spawner.tmp_mib = settings.notebook_tmp
     spawner.master_key_file = str(settings.master_key_file)
     return spawner

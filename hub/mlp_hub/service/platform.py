@@ -22,7 +22,7 @@ from mlp_hub.service.apps.usage import KeptUsage
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import AuditLog
 from mlp_hub.service.bookings.service import BookingService
-from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.config import DAY_S, RunPolicy
 from mlp_hub.service.datasets.service import DatasetService
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
@@ -55,7 +55,7 @@ from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import Ledger
-from mlp_hub.service.reasons.decisions import KEPT_S, DecisionLog
+from mlp_hub.service.reasons.decisions import DecisionLog
 from mlp_hub.service.runs.service import RunService
 from mlp_hub.service.runs.summaries import Summaries
 from mlp_hub.service.secrets.service import SecretService
@@ -168,7 +168,14 @@ class Platform:
             steady or clock,
         )
         self._places = TenantPlaces(self.queue, db, executor, self.lease, clock)
-        self._images = ImagesUsed(self.queue, db, executor, self.lease, clock)
+        self._images = ImagesUsed(
+            self.queue,
+            db,
+            executor,
+            self.lease,
+            clock,
+            since_s=policy.limits.kubernetes_prewarmed_days * DAY_S,
+        )
         self.drains = Drains(
             self.board, executor, clock, changed=self._nodes_changed, settled=self._cycle_over
         )
@@ -198,7 +205,11 @@ class Platform:
             measured=self._file_accounting.note,
         )
         self.runtimes = RuntimeService(
-            self.board, clock, review=policy.runtime_review, images=executor.images
+            self.board,
+            clock,
+            review=policy.runtime_review,
+            images=executor.images,
+            most=policy.limits.runtimes_per_tenant,
         )
         self.submissions = Submissions(
             self.board,
@@ -233,7 +244,9 @@ class Platform:
             )
         self.retention = Retention(self.board, clock, policy.keep)
         self.idle = IdleQuota(db, clock, policy.idle, changed=self._room_changed)
-        self.bookings = BookingService(db, clock, self.drains.nodes, changed=self._room_changed)
+        self.bookings = BookingService(
+            db, clock, self.drains.nodes, changed=self._room_changed, most=policy.limits
+        )
         self.former_members_servers = FormerMembersServers(db, clock)
         self.storage_migration = StorageMigrationWorker(
             self.queue,
@@ -303,8 +316,9 @@ class Platform:
             self._networks,
             clock,
             allowed=None if not policy.runtime_review else policy.environment_images,
+            most=policy.limits.environments_per_tenant,
         )
-        self.secrets = SecretService(db, clock, policy.secrets_key)
+        self.secrets = SecretService(db, clock, policy.secrets_key, policy.limits.secrets_per_owner)
         self.notices = NoticeService(
             self.queue,
             self.board,
@@ -329,7 +343,9 @@ class Platform:
         self.offboarding = Offboarding(
             self.queue, self.board, executor, self.lease, clock, owned_data=(self.models, self.datasets)
         )
-        self._app_worker = AppWorker(self.queue, self.board, self.submissions, executor, self.lease, clock)
+        self._app_worker = AppWorker(
+            self.queue, self.board, self.submissions, executor, self.lease, clock, most=policy.limits
+        )
         self.apps = AppService(
             self.board,
             self.submissions,
@@ -339,6 +355,7 @@ class Platform:
             executor,
             clock,
             policy.notices.pages,
+            policy.limits,
         )
         self.offboarding.running += [self.apps, self.notices]
         self.app_usage = KeptUsage(db, self._app_worker.busy)
@@ -347,12 +364,15 @@ class Platform:
             self.submissions,
             SweepWorker(self.queue, self.board, self.submissions, self.metrics, clock),
             clock,
+            policy.limits.sweeps_per_user,
         )
         self.offboarding.running.append(self.sweeps)
-        self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
+        self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake, policy.limits)
         self.nodes = Nodes(db, self.drains.nodes, clock)
         self.audit = AuditLog(db)
-        self.whatif = WhatIf(self.board, self.admission, clock, first_uid=policy.first_uid)
+        self.whatif = WhatIf(
+            self.board, self.admission, clock, first_uid=policy.first_uid, most=policy.limits
+        )
         self._watcher = Watcher(
             self.board, self.admission, self.forecasts, self.jobs, self.metrics, LogFeeds(executor)
         )
@@ -641,7 +661,7 @@ class Platform:
 
     def _forget(self, tx: Tx) -> None:
         tx.idempotency.delete_before(self._clock() - self.policy.idempotency_s)
-        tx.decisions.delete_before(self._clock() - KEPT_S)
+        tx.decisions.delete_before(self._clock() - self.policy.limits.keep_decisions_days * DAY_S)
         tx.sessions.delete_expired(self._clock())
         tx.app_gate.delete_expired(self._clock())
         tx.announcements.delete_expired(self._clock())

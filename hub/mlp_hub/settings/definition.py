@@ -23,13 +23,14 @@ from mlp_hub.settings.cluster import ClusterSettings
 from mlp_hub.settings.edge import EdgeSettings
 from mlp_hub.settings.executor_kinds import EXECUTOR_KINDS, ExecutorKind
 from mlp_hub.settings.keeping import KeepingSettings
+from mlp_hub.settings.limits import LimitSettings
 from mlp_hub.settings.login import LoginSettings
 from mlp_hub.settings.notice import NoticeSettings
 from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
 from mlp_hub.settings.values import SettingsError, address, networks, parse, setting
 
-PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LoginSettings, ClusterSettings)
+PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LimitSettings, LoginSettings, ClusterSettings)
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
 FIRST_UID = 300_000  # of the users of a machine's first hub; number 0 belongs to nobody
 
@@ -57,6 +58,7 @@ class Settings(
     LoginSettings,
     ClusterSettings,
     KeepingSettings,
+    LimitSettings,
     NoticeSettings,
     SchedulingSettings,
     EdgeSettings,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.settings.values import setting
 
 
@@ -42,6 +43,14 @@ class KeepingSettings:
         kind="float",
         unit="days",
         low=0,
+        high=36_500,
+    )
+    keep_decisions_days: float = setting(
+        DEFAULTS.keep_decisions_days,
+        "Reasons of scheduling decisions are deleted after this time, and with their job at the latest.",
+        kind="float",
+        unit="days",
+        low=0.01,
         high=36_500,
     )
     disk_floor: int | None = setting(
