@@ -55,7 +55,7 @@ from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
 from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.platform import Platform
-from mlp_hub.service.support.limits import Limits
+from mlp_hub.service.support.limits import ServiceLimits
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.origins import ONE_NAME_MEANS
@@ -310,9 +310,9 @@ def scheduling_of(settings: Settings) -> SchedulingPolicy:
     )
 
 
-def limits_of(settings: Settings) -> Limits:
+def limits_of(settings: Settings) -> ServiceLimits:
     """Return the limits that the settings name: each field is the setting of its name."""
-    return Limits(**{each.name: getattr(settings, each.name) for each in fields(Limits)})
+    return ServiceLimits(**{each.name: getattr(settings, each.name) for each in fields(ServiceLimits)})
 
 
 def keep_of(settings: Settings) -> KeepPolicy:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform
 
 HEADER_BYTES = 64 * 1024
-"""Safety: bytes of a request's headers: bounds memory before anybody is known."""
+"""Limit of requests: bytes of the headers of a request."""
 PAGE_BODY_BYTES = 64 * 1024
 """Safety: bytes of a body that goes to a page; the API's routes have their own limits."""
 IDLE_S = 300.0

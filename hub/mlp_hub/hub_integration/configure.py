@@ -23,6 +23,7 @@ from mlp_hub.api.auth.scopes import (
     SPAWNER_SCOPES,
     custom_scopes,
 )
+from mlp_hub.api.edge.limits import rates
 from mlp_hub.hub_integration.pages.language import language
 from mlp_hub.hub_integration.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
 from mlp_hub.settings import Settings
@@ -233,6 +234,11 @@ def _accounts(c: Any, settings: Settings) -> None:
         c.CryptKeeper.keys = [settings.secret("crypt_key")]
     # the administrator is made by `mlp-hub up`, never by who signs up first under that name
     c.NativeAccounts.reserved_names = {settings.admin_name}
+    signups = rates(signup=settings.rate_signups)["signup"]
+    c.NativeAccounts.signup_every_s, c.NativeAccounts.signup_burst = (
+        1 / signups.per_second,
+        int(signups.burst),
+    )
 
 
 def _servers(c: Any, settings: Settings) -> None:

@@ -46,6 +46,7 @@ class SettingDoc:
     default: str
     unit: str
     doc: str
+    limit: str = ""
 
 
 def _default_home(environ: Mapping[str, str]) -> Path:
@@ -79,12 +80,14 @@ class Settings(
         "Metric points that are stored of one job; later ones are dropped.",
         kind="int",
         low=1000,
+        limit="runs",
     )
     metric_mib_max: int = setting(
         256,
         "MiB of metric points that are stored of one job; later ones are dropped. They count as files of the job do.",
         kind="int",
         low=1,
+        limit="runs",
     )
     metrics_transport: str = setting(
         "http",
@@ -397,7 +400,11 @@ def table() -> list[SettingDoc]:
         doc = spec.metadata["doc"]
         if spec.metadata["choices"]:
             doc += f" One of {', '.join(spec.metadata['choices'])}."
-        rows.append(SettingDoc(spec.name, variable_of(spec.name), default, spec.metadata["unit"], doc))
+        rows.append(
+            SettingDoc(
+                spec.name, variable_of(spec.name), default, spec.metadata["unit"], doc, spec.metadata["limit"]
+            )
+        )
     return rows
 
 

@@ -21,6 +21,7 @@ class KeepingSettings:
         unit="days",
         low=0,
         high=36_500,
+        limit="jobs",
     )
     keep_jobs_most: int = setting(
         10_000,
@@ -28,6 +29,7 @@ class KeepingSettings:
         kind="int",
         unit="jobs",
         low=0,
+        limit="jobs",
     )
     keep_jobs_mib: int = setting(
         1024,
@@ -36,6 +38,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=0,
+        limit="jobs",
     )
     keep_audit_days: float = setting(
         730.0,
@@ -52,6 +55,7 @@ class KeepingSettings:
         unit="days",
         low=0.01,
         high=36_500,
+        limit="jobs",
     )
     disk_floor: int | None = setting(
         None,
@@ -67,6 +71,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=0,
+        limit="jobs",
     )
     home_disk_max: int | None = setting(
         None,
@@ -74,6 +79,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=0,
+        limit="notebooks",
     )
     cull_idle_s: int = setting(
         0,
@@ -105,6 +111,7 @@ class KeepingSettings:
         unit="hours",
         low=0,
         high=8760,
+        limit="data",
     )
     data_endpoints: tuple[str, ...] = setting(
         (),
@@ -118,6 +125,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=1,
+        limit="runs",
     )
 
     @property

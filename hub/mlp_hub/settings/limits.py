@@ -10,7 +10,7 @@ from mlp_hub.settings.values import setting
 
 @dataclass(frozen=True, kw_only=True)
 class LimitSettings:
-    """Settings of limits. A name that is a field of `Limits` too reaches the service as that field."""
+    """Settings of limits. A name that is a field of `ServiceLimits` too reaches the service as that field."""
 
     __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
 
@@ -32,7 +32,7 @@ class LimitSettings:
     )
     rate_metrics: float = setting(
         200.0,
-        "Batches of metric points a second of one job; ten times as many may come at once.",
+        "Batches of metric points a second of one caller; ten times as many may come at once.",
         kind="float",
         low=1,
         high=1e6,

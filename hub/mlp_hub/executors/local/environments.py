@@ -60,7 +60,7 @@ LIMITS = Limits(cpu=1000, ram_mib=2048, pids=512, tmp_mib=512, cpu_max=2000)
 LAST = 4096
 """Safety: bytes of a step's output that are told."""
 MOST_FILES = 500_000
-"""Safety: files, links and directories of one environment."""
+"""Limit of data: files, links and directories of an environment."""
 BASE = ".base"
 """Given: name of the file in an environment that says for which Python it was made."""
 _HOME, _UV = "/home/build", "/opt/mlp/uv"

@@ -16,7 +16,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.apps.visitors import opens
-from mlp_hub.service.support.limits import DEFAULTS, Limits
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
@@ -43,7 +43,7 @@ class AppGate:
         clock: Callable[[], float],
         endpoints: Endpoints,
         wake: Wake,
-        most: Limits = DEFAULTS,
+        most: ServiceLimits = DEFAULTS,
     ) -> None:
         self._most = most.app_keys
         self._db = db

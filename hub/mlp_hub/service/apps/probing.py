@@ -18,9 +18,9 @@ MOST_S = 2.0
 EVERY_S = 5.0
 """Tuning: seconds between two probes of a replica that answers: how soon it is noticed that it does not, for how often it is asked."""
 ANSWER_S = 5.0
-"""Safety: seconds in which a probe must be answered."""
+"""Limit of apps: seconds in which a replica must answer a probe."""
 MISSES = 3
-"""Safety: probes in a row that fail until a replica counts as one that does not answer: one that works hard is slow at times."""
+"""Limit of apps: probes in sequence that fail until a replica counts as not ready."""
 
 
 class ReplicaProbe(NamedTuple):

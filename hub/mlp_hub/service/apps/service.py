@@ -30,7 +30,7 @@ from mlp_hub.service.jobs import validation
 from mlp_hub.service.jobs.service import MOST_LINES
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.limits import DEFAULTS, Limits
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.service.support.runs import attempt_of
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.service import default_tenant, tenants_of
@@ -53,7 +53,7 @@ class AppService:
         executor: Executor,
         clock: Callable[[], float],
         pages: str,
-        most: Limits = DEFAULTS,
+        most: ServiceLimits = DEFAULTS,
     ) -> None:
         self._most = most.apps_per_user
         self._board, self._submissions, self._admission, self._forecasts = (

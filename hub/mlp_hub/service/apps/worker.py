@@ -29,7 +29,7 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.former_members import gone_from, left_message
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
-from mlp_hub.service.support.limits import DEFAULTS, Limits
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, to_data
@@ -63,7 +63,7 @@ class AppWorker:
         clock: Callable[[], float],
         *,
         probing: Probing | None = None,
-        most: Limits = DEFAULTS,
+        most: ServiceLimits = DEFAULTS,
     ) -> None:
         self._retry_max_s = most.app_retry_max_s
         self._queue, self._board, self._submissions, self._executor, self._clock = (

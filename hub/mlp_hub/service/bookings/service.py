@@ -19,7 +19,7 @@ from mlp_hub.service.bookings.feasibility import Occupancy, Supply, changed, rev
 from mlp_hub.service.bookings.wire import booking_to
 from mlp_hub.service.state.board import APPLIER
 from mlp_hub.service.support import limits, units
-from mlp_hub.service.support.limits import Limits
+from mlp_hub.service.support.limits import ServiceLimits
 from mlp_hub.service.support.told import notifying
 from mlp_hub.store import Database, Tx
 from mlp_language.message import Arg, Message, TenantRef, msg, some
@@ -46,7 +46,7 @@ class BookingService:
         nodes: Callable[[], Sequence[NodeInfo]],
         *,
         changed: Callable[[], None] = lambda: None,
-        most: Limits = limits.DEFAULTS,
+        most: ServiceLimits = limits.DEFAULTS,
     ) -> None:
         self._db = db
         self._most = most
@@ -203,7 +203,7 @@ def _seconds(field: str, time: datetime) -> float:
     return seconds
 
 
-def _check_times(window: BookedWindow, now: float, most: Limits) -> None:
+def _check_times(window: BookedWindow, now: float, most: ServiceLimits) -> None:
     start, end = window.start, window.end
     if end <= start:
         _invalid(

@@ -31,7 +31,7 @@ PART = 0.025
 SAVED_S = 0.1
 """Tuning: seconds that may be saved up for telling decisions: a few in a row are all told."""
 MOST_SHOWN = 200
-"""Safety: explanations of one job in one answer: bounds its size."""
+"""Limit of jobs: reasons of scheduling decisions about one job in one answer."""
 
 
 class Explanations:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServiceLimits:
     """Limits that an operator can set: each field is the setting of its name, in its unit, with this default."""
 
     apps_per_user: int = 50
@@ -34,7 +34,7 @@ class Limits:
     kubernetes_prewarmed_days: float = 7.0
 
 
-DEFAULTS = Limits()
+DEFAULTS = ServiceLimits()
 """The limits of an installation that sets none."""
 
 WINDOWS_IN_ALL = 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +29,7 @@ from mlp_hub.service.jobs.history import ATTEMPT_STEPS, at_full_width
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support import limits
 from mlp_hub.service.support.costly import CostlyTurns
-from mlp_hub.service.support.limits import DEFAULTS, Limits
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.service.support.units import check_kinds, counted_from, thousandths, when
 from mlp_hub.service.tenants.validation import check_limits, check_one_place, no_cohort_like_a_tenant
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome
@@ -66,7 +67,7 @@ class WhatIf:
         admission: Admission,
         clock: Callable[[], float],
         *,
-        most: Limits = DEFAULTS,
+        most: ServiceLimits = DEFAULTS,
         first_uid: int | None = None,
     ) -> None:
         """`first_uid` is as the policy of runs has it."""
@@ -75,7 +76,7 @@ class WhatIf:
         self._clock = clock
         self._most = most
         uid = helpers.helper_uid(first_uid, helpers.SIMULATING)
-        self._within = helpers.Confinement(uid, most.what_if_ram << 20, 2 * round(most.what_if_s))
+        self._within = helpers.Confinement(uid, most.what_if_ram << 20, 2 * math.ceil(most.what_if_s))
         runs = msg(
             "{count} other users each have a run in progress, which is the limit; try again in a minute"
         )

@@ -25,7 +25,7 @@ ONE_NODE = "kubernetes.io/hostname"
 """Given: label by which pods are beside each other on one node; its value need not be the node's name."""
 SCHEDULER = "volcano"
 TMP_LEAST = 1024
-"""Safety: MiB of temporary files that a rank may have, where it has less memory than that; they are on its node's disk."""
+"""Limit of kubernetes: MiB of temporary files of a rank, or its memory if that is more."""
 GROUP = "scheduling.k8s.io/group-name"
 MARGIN_S = 5
 """Safety: seconds beyond the grace in which a rank's last lines are written before its pod is killed."""
