@@ -63,7 +63,7 @@ def limits() -> list[Number]:
 
 @cache
 def _all() -> list[Number]:
-    found = []
+    found: list[Number] = []
     for name in PACKAGES:
         top = Path(importlib.import_module(name).__file__ or "").parent
         for file in sorted(top.rglob("*.py")):

@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.settings.values import setting
 
 
@@ -59,7 +58,7 @@ class ClusterSettings:
         high=20,
     )
     kubernetes_prewarmed_days: float = setting(
-        DEFAULTS.kubernetes_prewarmed_days,
+        7.0,
         "Period whose jobs and notebook servers decide which images those are.",
         kind="float",
         unit="days",

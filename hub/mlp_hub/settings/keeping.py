@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.settings.values import setting
 
 
@@ -49,7 +48,7 @@ class KeepingSettings:
         high=36_500,
     )
     keep_decisions_days: float = setting(
-        DEFAULTS.keep_decisions_days,
+        14.0,
         "Reasons of scheduling decisions are deleted after this time, and with their job at the latest.",
         kind="float",
         unit="days",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.settings.values import setting
 
 
@@ -55,7 +54,7 @@ class LimitSettings:
         limit="requests",
     )
     session_days: float = setting(
-        DEFAULTS.session_days,
+        14.0,
         "A login in a browser ends after this time.",
         kind="float",
         unit="days",
@@ -89,7 +88,7 @@ class LimitSettings:
         limit="jobs",
     )
     sweeps_per_user: int = setting(
-        DEFAULTS.sweeps_per_user,
+        500,
         "Sweeps and arrays of one user, with those that have ended.",
         kind="int",
         low=1,
@@ -113,14 +112,10 @@ class LimitSettings:
         high=1_000_000,
         limit="notebooks",
     )
-    apps_per_user: int = setting(
-        DEFAULTS.apps_per_user, "Apps of one user.", kind="int", low=1, high=10_000, limit="apps"
-    )
-    app_keys: int = setting(
-        DEFAULTS.app_keys, "Keys of one app.", kind="int", low=1, high=10_000, limit="apps"
-    )
+    apps_per_user: int = setting(50, "Apps of one user.", kind="int", low=1, high=10_000, limit="apps")
+    app_keys: int = setting(50, "Keys of one app.", kind="int", low=1, high=10_000, limit="apps")
     app_start_s: float = setting(
-        DEFAULTS.app_start_s,
+        300.0,
         "A replica of an app that has not answered for this time is ended, and another one starts. Large models take long to load.",
         kind="float",
         unit="s",
@@ -129,7 +124,7 @@ class LimitSettings:
         limit="apps",
     )
     app_retry_max_s: float = setting(
-        DEFAULTS.app_retry_max_s,
+        300.0,
         "Longest time between two starts of an app whose replicas end at once.",
         kind="float",
         unit="s",
@@ -138,7 +133,7 @@ class LimitSettings:
         limit="apps",
     )
     app_visit_hours: float = setting(
-        DEFAULTS.app_visit_hours,
+        12.0,
         "A browser that uses an app is led past the hub again after this time.",
         kind="float",
         unit="hours",
@@ -147,7 +142,7 @@ class LimitSettings:
         limit="apps",
     )
     environments_per_tenant: int = setting(
-        DEFAULTS.environments_per_tenant,
+        100,
         "Environments of one team.",
         kind="int",
         low=1,
@@ -172,7 +167,7 @@ class LimitSettings:
         limit="data",
     )
     secrets_per_owner: int = setting(
-        DEFAULTS.secrets_per_owner,
+        50,
         "Secrets of one team, or of one user.",
         kind="int",
         low=1,
@@ -180,7 +175,7 @@ class LimitSettings:
         limit="teams",
     )
     runtimes_per_tenant: int = setting(
-        DEFAULTS.runtimes_per_tenant,
+        50,
         "Runtimes of one team.",
         kind="int",
         low=1,
@@ -188,7 +183,7 @@ class LimitSettings:
         limit="teams",
     )
     windows_per_tenant: int = setting(
-        DEFAULTS.windows_per_tenant,
+        100,
         "Booked windows of one team that are not over.",
         kind="int",
         low=1,
@@ -196,7 +191,7 @@ class LimitSettings:
         limit="teams",
     )
     window_days: int = setting(
-        DEFAULTS.window_days,
+        30,
         "Length of a booked window.",
         kind="int",
         unit="days",
@@ -205,7 +200,7 @@ class LimitSettings:
         limit="teams",
     )
     window_days_ahead: int = setting(
-        DEFAULTS.window_days_ahead,
+        366,
         "Time until a booked window starts.",
         kind="int",
         unit="days",
@@ -214,7 +209,7 @@ class LimitSettings:
         limit="teams",
     )
     what_if_runs: int = setting(
-        DEFAULTS.what_if_runs,
+        2,
         "What-if runs at a time, of all administrators together, one of each.",
         kind="int",
         low=1,
@@ -222,7 +217,7 @@ class LimitSettings:
         limit="what-if",
     )
     what_if_jobs: int = setting(
-        DEFAULTS.what_if_jobs,
+        20_000,
         "Jobs of a what-if run.",
         kind="int",
         low=100,
@@ -230,7 +225,7 @@ class LimitSettings:
         limit="what-if",
     )
     what_if_nodes: int = setting(
-        DEFAULTS.what_if_nodes,
+        10_000,
         "Nodes of a what-if run.",
         kind="int",
         low=10,
@@ -238,7 +233,7 @@ class LimitSettings:
         limit="what-if",
     )
     what_if_s: float = setting(
-        DEFAULTS.what_if_s,
+        60.0,
         "Time of a what-if, of its two runs together.",
         kind="float",
         unit="s",
@@ -247,7 +242,7 @@ class LimitSettings:
         limit="what-if",
     )
     what_if_ram: int = setting(
-        DEFAULTS.what_if_ram,
+        2048,
         "Memory of the process of a what-if.",
         kind="int",
         unit="MiB",
