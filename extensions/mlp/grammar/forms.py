@@ -18,7 +18,7 @@ _PART = re.compile(r"\[:[^\s\[\]]+\]")
 _CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")
 
 
-class Form(NamedTuple):
+class ActForm(NamedTuple):
     """An act with the fewest and the most words after it, and those of them that are one of a few."""
 
     act: str
@@ -33,7 +33,7 @@ class Form(NamedTuple):
         )
 
 
-def forms(shown: str) -> list[Form]:
+def forms(shown: str) -> list[ActForm]:
     """Return the forms of a line of help. That of a verb which takes any text has no act."""
     return [_form(one) for one in shown.split(" | ")]
 
@@ -53,12 +53,12 @@ def fits(shown: str, names: Sequence[str]) -> bool:
     return any(form.fits(words) for form in of_act)
 
 
-def _form(shown: str) -> Form:
+def _form(shown: str) -> ActForm:
     if shown.startswith("["):
         shown = shown[1:-1]
     act, *words = _WORD.findall(_PART.sub("", shown))
     if not re.fullmatch("[a-z]+", act):
-        return Form("", 0, float("inf"), {})
+        return ActForm("", 0, float("inf"), {})
     least, most, optional, choices = 0, 0.0, False, {}
     for word in words:
         if word.startswith("-"):
@@ -70,4 +70,4 @@ def _form(shown: str) -> Form:
             choices[int(most)] = frozenset(word.split("|"))
         least += not optional
         most = float("inf") if word.endswith("...") else most + 1
-    return Form(act, least, most, choices)
+    return ActForm(act, least, most, choices)
