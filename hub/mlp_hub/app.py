@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from mlp_hub.api.auth.sessions import COOKIE
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.edge.call import API_BASES, BASE, Config
 from mlp_hub.api.edge.connections import Gate, raise_descriptors
+from mlp_hub.api.edge.limits import Rate, rates
 from mlp_hub.api.edge.listeners import Listener
 from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
@@ -52,6 +53,7 @@ from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
 from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.platform import Platform
+from mlp_hub.service.support.limits import ServiceLimits
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.origins import ONE_NAME_MEANS
@@ -59,7 +61,7 @@ from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
 
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -94,6 +96,7 @@ class ServiceProcess:
             self.hub,
             config_of(settings),
             figures=self.figures,
+            rates=rates_of(settings),
             cookie=settings.origins.cookie(f"{COOKIE}-{settings.port}"),
         )
         self.platform.problems.add(FilesWatch(settings.data_socket).problems)
@@ -191,6 +194,11 @@ def scheduling_of(settings: Settings) -> SchedulingPolicy:
     )
 
 
+def limits_of(settings: Settings) -> ServiceLimits:
+    """Return the limits that the settings name: each field is the setting of its name."""
+    return ServiceLimits(**{each.name: getattr(settings, each.name) for each in fields(ServiceLimits)})
+
+
 def keep_of(settings: Settings) -> KeepPolicy:
     """Tell the platform how long to keep what nobody deletes; 0 is without a limit."""
     return KeepPolicy(
@@ -225,6 +233,11 @@ def policy_of(settings: Settings) -> RunPolicy:
         first_uid=settings.uid_base if os.getuid() == 0 else None,
         api_url=backend.service_url(settings) + API_BASES[0],
         data_url=backend.data_url(settings),
+        limits=limits_of(settings),
+        start_tries=settings.start_tries,
+        unmount_idle_s=settings.unmount_idle_s,
+        open_bytes_max=settings.open_jobs_mib * MIB,
+        open_kinds_max=settings.open_kinds_max,
     )
 
 
@@ -245,6 +258,9 @@ def notices_of(settings: Settings) -> NoticePolicy:
         services=settings.notice_services,
         private=settings.notice_private,
         pages=f"{settings.url.rstrip('/')}{BASE}/",
+        keep_s=settings.notice_keep_days * DAY_S,
+        together_s=settings.notice_together_s,
+        give_up_s=settings.notice_give_up_hours * HOUR_S,
     )
 
 
@@ -275,6 +291,17 @@ def config_of(settings: Settings) -> Config:
         base=settings.base,
         app_origin=origins.of_label("{label}"),
         warnings=() if origins.apart else (ONE_NAME_MEANS,),
+    )
+
+
+def rates_of(settings: Settings) -> Mapping[str, Rate]:
+    """Return the rates at which callers can send requests."""
+    return rates(
+        api=settings.rate_api,
+        change=settings.rate_changes,
+        metrics=settings.rate_metrics,
+        signup=settings.rate_signups,
+        unknown_token=settings.rate_unknown_tokens,
     )
 
 

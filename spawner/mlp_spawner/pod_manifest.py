@@ -17,8 +17,6 @@ from mlp_hub.sandbox import MODELS, SHELVES, seen_at
 from mlp_spawner.grant import Grant
 from mlp_spawner.pod_states import CONTAINER, START
 
-TMP_MIB = 512
-"""Safety: size of /tmp, which is memory of the server: bounds its use of the node beyond its grant."""
 _LAUNCHER = (Path(__file__).parent / "launcher.py").read_text()
 _READABLE = 30
 _START = 10
@@ -105,7 +103,7 @@ def fit(
         "shareProcessNamespace": True,  # its first process reaps what ends, so that the image needs none that does
         "securityContext": restricted.pod(pod.uid),
         "containers": [_container(container, installation, pod, grant, gpus), *rest],
-        "volumes": [*spec.get("volumes", ()), *_volumes(grant)],
+        "volumes": [*spec.get("volumes", ()), *_volumes(installation, grant)],
         "tolerations": [*spec.get("tolerations", ()), *tolerations(installation, grant.tenant)],
     }
     if gpus is not None and gpus.terms:
@@ -191,14 +189,14 @@ def _mounts(installation: Installation, pod: ServerPod) -> list[dict[str, Any]]:
     ]
 
 
-def _volumes(grant: Grant) -> list[dict[str, Any]]:
+def _volumes(installation: Installation, grant: Grant) -> list[dict[str, Any]]:
     told = [
         {"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['mlp-hub/{name}']"}}
         for name in ("passwd", "group")
     ]
     return [
         {"name": "mlp-files", "persistentVolumeClaim": {"claimName": FILES_CLAIM}},
-        {"name": "mlp-tmp", "emptyDir": {"medium": "Memory", "sizeLimit": f"{TMP_MIB}Mi"}},
+        {"name": "mlp-tmp", "emptyDir": {"medium": "Memory", "sizeLimit": f"{installation.notebook_tmp}Mi"}},
         {"name": "mlp-shm", "emptyDir": {"medium": "Memory", "sizeLimit": f"{max(64, grant.ram // 2)}Mi"}},
         {"name": "mlp-who", "downwardAPI": {"items": told}},
     ]

@@ -52,6 +52,8 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         300_000, help="Where the hub is root, user number N gets this uid plus N.", config=True
     )
     stop_grace_s = Float(5.0, help="Seconds between asking a server to end and ending it.", config=True)
+    processes = Integer(2048, help="Processes and threads of a server.", config=True)
+    tmp_mib = Integer(512, help="MiB of /tmp of a server, which is memory.", config=True)
 
     grant = Grant()
     _url = ""
@@ -133,6 +135,8 @@ class SandboxSpawner(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
                         stored=(*shelves(root, self.user.name, uid), *environments(root, self.grant.tenant)),
                         tenant_socket_dir=self.tenant_socket_dir,
                         args=arguments,
+                        processes=self.processes,
+                        tmp_mib=self.tmp_mib,
                     )
                     sandbox.launch(spec, self._run_dir)
 

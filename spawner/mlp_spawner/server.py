@@ -19,8 +19,6 @@ from mlp_spawner.grant import Grant
 from mlp_spawner.paths import Paths
 
 HERE = Path(__file__).parent
-PIDS = 2048  # a notebook with TensorFlow has some hundred threads
-TMP_MIB = 512
 SESSIONS_BELIEVED_S = 60
 """Seconds for which a server trusts the hub's confirmation of a user: after them a logout takes effect."""
 ALIVE = (sandbox.SandboxPhase.STARTING, sandbox.SandboxPhase.RUNNING)
@@ -37,8 +35,10 @@ def spec(
     stored: Sequence[Bind] = (),
     tenant_socket_dir: str,
     args: Sequence[str],
+    processes: int = 2048,
+    tmp_mib: int = 512,
 ) -> SandboxSpec:
-    """Describe the sandbox of a server."""
+    """Describe the sandbox of a server, with its most processes and the MiB of its /tmp."""
     binds = (
         *sandbox.environment_binds(who.python),
         Bind(tenant_socket_dir, tenant_socket_dir),
@@ -66,7 +66,7 @@ def spec(
         binds=binds,
         links=links,
         cwd=who.home,
-        limits=Limits(cpu=round(grant.cpu * 1000), ram_mib=grant.ram, pids=PIDS, tmp_mib=TMP_MIB),
+        limits=Limits(cpu=round(grant.cpu * 1000), ram_mib=grant.ram, pids=processes, tmp_mib=tmp_mib),
         network="outbound" if grant.network == "outbound" and sandbox.capabilities().outbound else "none",
         listen=str(paths.socket),
         memory_events=True,

@@ -1,24 +1,27 @@
-"""Numbers that stay next to the code that uses them, by the mark of their docstring.
+"""Numbers at the top of modules, by the mark of their docstring.
 
-They buy speed, or protect.
+`Limit of SUBJECT:` marks a number that users or operators meet: the reference page of limits lists it. All others are
+documented where they are, and the page lists none of them.
 """
 
 from __future__ import annotations
 
 import ast
+import importlib
 from collections.abc import Iterator
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-import mlp_hub
-
 ROOMS = ("api", "executors", "scheduler", "service")
+"""Rooms of the hub in which each number has a mark."""
+PACKAGES = ("mlp", "mlp_api", "mlp_hub", "mlp_spawner")
+"""Packages whose numbers can be limits."""
 MARKS = ("Tuning", "Safety", "Given")
-"""Kinds of a number: a trade-off, a protection, or given.
-
-A given number comes from a unit, a protocol or a format, or is a sign. It is not in a table.
-"""
+"""Kinds of a number inside the code: a trade-off, a protection, or given by a unit, a protocol or a format."""
+LIMIT = "Limit of "
+"""Mark of a number that people meet; its subject follows."""
 _ARITHMETIC = (
     ast.BinOp,
     ast.UnaryOp,
@@ -38,15 +41,35 @@ class Number(NamedTuple):
     name: str
     value: str
     mark: str
-    """One of `MARKS`, or empty where its docstring begins with none."""
+    """One of `MARKS`, `LIMIT` with its subject, or empty if its docstring begins with neither."""
     text: str
+
+    @property
+    def subject(self) -> str:
+        """Subject of a limit; empty for a number inside the code."""
+        return self.mark.removeprefix(LIMIT) if self.mark.startswith(LIMIT) else ""
 
 
 def numbers() -> list[Number]:
-    """Return the numbers of all rooms, by module."""
-    top = Path(mlp_hub.__file__).parent
-    files = sorted(file for room in ROOMS for file in (top / room).rglob("*.py"))
-    return [n for file in files for n in _of(file, ".".join(file.relative_to(top).with_suffix("").parts))]
+    """Return the numbers of `ROOMS`, by module."""
+    inside = tuple(f"mlp_hub.{room}." for room in ROOMS)
+    return [n for n in _all() if n.module.startswith(inside)]
+
+
+def limits() -> list[Number]:
+    """Return the numbers that people meet, of all packages, by module."""
+    return [n for n in _all() if n.subject]
+
+
+@cache
+def _all() -> list[Number]:
+    found: list[Number] = []
+    for name in PACKAGES:
+        top = Path(importlib.import_module(name).__file__ or "").parent
+        for file in sorted(top.rglob("*.py")):
+            parts = file.relative_to(top.parent).with_suffix("").parts
+            found += _of(file, ".".join(parts).removesuffix(".__init__"))
+    return found
 
 
 def _of(file: Path, module: str) -> Iterator[Number]:
@@ -74,5 +97,5 @@ def _marked(said: ast.stmt | None) -> tuple[str, str]:
     match said:
         case ast.Expr(value=ast.Constant(value=str(text))):
             mark, colon, rest = " ".join(text.split()).partition(": ")
-            return (mark, rest) if colon and mark in MARKS else ("", text)
+            return (mark, rest) if colon and (mark in MARKS or mark.startswith(LIMIT)) else ("", text)
     return "", ""

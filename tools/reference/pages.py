@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import os
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 from mlp.grammar.job_options import Option
 from mlp.grammar.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, examples, options_of, shown_default
 from mlp.rendering.words import capital
 from mlp_hub.api.auth import scopes
-from mlp_hub.api.edge.limits import RATES
 from mlp_hub.domain.errors import Reason
-from mlp_hub.service.support import limits
 from mlp_hub.settings import table
-from mlp_hub.simulate import forms
 from reference.figures import figures_page
-from reference.numbers import numbers
+from reference.limits import limits_page
 from reference.phases import phases_page
 from reference.rest import access_page, markdown_table, rest_page
 from reference.scenarios import scenarios_page
@@ -38,38 +31,6 @@ A request needs two things: its token must hold the route's scope, and the token
 relation to the object (their own job, their tenant, any object for a platform admin). [REST routes](rest.md) names both
 for each route. A person's token needs `{access}` besides, which every user's role holds. Who
 holds `custom:mlp:cluster:read` stands as a platform admin to every object.
-
-"""
-_LIMITS = """# Limits
-
-What is beyond a limit is refused with the limit's number. Bounds of single fields stand with the [objects](rest.md#objects),
-what can be set with the [settings](settings.md).
-
-## Windows, offers, what-if
-
-"""
-_RATES = """
-## Requests
-
-Who asks more often is told to wait (429). Buckets are of a caller, of sign-ups and unknown tokens of an address; `change` is
-what goes into the audit log, of who is no platform admin; `service` are the platform's own parts.
-
-"""
-_OF_SCENARIOS = """
-## Scenarios
-
-"""
-_TUNING = """
-## Tuning
-
-Numbers in the code that trade one thing for another: time, memory, freshness, how much of an answer is told. None is a
-promise; each may change with any release, and stands beside the code that it is about.
-
-"""
-_SAFETY = """
-## Safety
-
-Numbers in the code that protect the service from programs, requests and accidents.
 
 """
 _REASONS = """# Reasons
@@ -118,31 +79,6 @@ def scopes_page() -> str:
         for name, text in scopes.SCOPES.items()
     ]
     return _SCOPES.format(access=scopes.ACCESS) + markdown_table(("scope", "allows", *holders), rows)
-
-
-def limits_page() -> str:
-    """Return the page of limits: those that people meet, and those that only the code knows."""
-    rates = ((f"`{name}`", f"{rate.burst:,.0f}", f"{rate.per_second:,g}") for name, rate in RATES.items())
-    page = _LIMITS + markdown_table(("at most", "of"), _limits(limits))
-    page += _RATES + markdown_table(("bucket", "at once", "then a second"), rates)
-    page += _OF_SCENARIOS + markdown_table(("at most", "of"), _limits(forms))
-    for mark, head in (("Tuning", _TUNING), ("Safety", _SAFETY)):
-        rows = (
-            (f"`{n.module}.{n.name}`", f"`{n.value}`", capital(n.text)) for n in numbers() if n.mark == mark
-        )
-        page += head + markdown_table(("number", "value", "what it is"), rows)
-    return page
-
-
-def _limits(module: ModuleType) -> Iterator[tuple[str, str]]:
-    """Yield the numbers of a module that have a sentence below them, with it."""
-    body = ast.parse(inspect.getsource(module)).body
-    for made, said in pairwise(body):
-        match made, said:
-            case ast.Assign(targets=[ast.Name(id=name)]), ast.Expr(value=ast.Constant(value=str(text))):
-                value = getattr(module, name)
-                if isinstance(value, int | float):
-                    yield f"{value:,g}" if value < 1000 else f"{value:,.0f}", text
 
 
 def reasons_page() -> str:

@@ -11,8 +11,9 @@ from typing import Any
 
 from mlp.client.rest import Client
 from mlp.errors import UsageError
+from mlp.grammar.forms import acts
 from mlp.grammar.job_options import Option
-from mlp.grammar.verbs import ACTS, MAGIC, find, languages, options_of, verbs_of
+from mlp.grammar.verbs import MAGIC, TAKES, find, languages, options_of, verbs_of
 from mlp.terms import RUNTIMES
 
 PROGRAMS = (".py", ".ipynb", ".sh")
@@ -84,8 +85,8 @@ def _scripts(current: str) -> list[str]:
 
 
 def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
-    if takes in ACTS and not before:
-        return ACTS[takes]
+    if not before and (found := acts(TAKES[takes]())):
+        return found
     if takes == "data":
         # what is pushed or added, and where to is pulled, is no dataset: files here a shell knows by itself
         named = {"ls": 1, "pull": 1, "push": 2, "add": 2, "sync": 1}.get(before[0])

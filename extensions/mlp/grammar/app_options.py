@@ -104,7 +104,7 @@ _OF_SCALE = {"idle", "concurrency"}
 
 
 def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
-    """Tell whether the words after `apps` are one of its acts, with options that it has."""
+    """Tell whether the act of `apps` has the options that are given."""
     act, count = names[0] if names else "ls", len(names) - 1
     options: dict[str, set[str]] = {
         "ls": _OF_LS,
@@ -123,17 +123,11 @@ def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
                 line=words.command(f"apps keys {names[1]} {names[2]} KEY"),
             )
         )
-    counts = {
-        "ls": count < 1,
-        "show": count == 1,
-        "deploy": count == 1 or (count < 1 and {"command", "name"} <= given.keys()),
-        "logs": count == 1 or (count == 2 and "previous" not in given),
-        "scale": count == 2,
-        "keys": count == 1 or (count == 3 and names[2] in {"create", "revoke"}),
-        "access": count == 2 and names[2] in ACCESS,
-        "rm": count >= 1,
-    }
-    return counts.get(act, False) and given.keys() <= options[act] | {"json"}
+    if act == "logs" and count > 1 and "previous" in given:
+        return False
+    return given.keys() <= options.get(act, set()) | {"json"} and (
+        act != "access" or count < 2 or names[2] in ACCESS
+    )
 
 
 def wanted(model: str, given: Mapping[str, Any]) -> Json:

@@ -141,18 +141,13 @@ def starts(given: Mapping[str, Any]) -> bool:
 
 
 def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
-    """Tell whether the words after `sweeps` are one of its acts, with options that it has."""
-    act, count = names[0] if names else "ls", len(names) - 1
-    counts = {
-        "ls": count < 1,
-        "show": count == 1,
-        "trials": count == 1,
-        "cancel": count >= 1,
-        "extend": count == 1 and bool(given.keys() & {o.name for o in EXTEND}),
-        "rm": count >= 1,
-    }
-    options = {"ls": {"tenant"}, "extend": {o.name for o in EXTEND}}
-    return counts.get(act, False) and given.keys() <= options.get(act, set()) | {"json"}
+    """Tell whether the act of `sweeps` has the options that are given."""
+    act = names[0] if names else "ls"
+    changes = {o.name for o in EXTEND}
+    options = {"ls": {"tenant"}, "extend": changes}
+    if act == "extend" and not given.keys() & changes:
+        return False
+    return given.keys() <= options.get(act, set()) | {"json"}
 
 
 def own_fields(given: Mapping[str, Any]) -> Json:

@@ -60,20 +60,9 @@ _ASK = {o.name for o in AMOUNTS} | {"reason"}
 
 
 def right_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
-    """Tell whether the words after `team` are one of its acts, with options that it has."""
-    act, count = names[0] if names else "ls", len(names) - 1
+    """Tell whether the act of `team` has the options that are given."""
+    act = names[0] if names else "ls"
     options = {"join": {"note"}, "ask": _ASK, "cap": _CAP}
-    counts = {
-        "ls": count < 1,
-        "join": count == 1,
-        "unjoin": count == 1,
-        "ask": count == 1 and "reason" in given and len(given.keys() & _ASK) > 1,
-        "requests": count == 1,
-        "withdraw": count == 2,
-        "caps": count == 1,
-        "cap": count == 1,
-        "joins": count == 1,
-        "approve": count >= 2,
-        "decline": count >= 2,
-    }
-    return counts.get(act, False) and given.keys() <= options.get(act, set()) | {"json"}
+    if act == "ask" and not ("reason" in given and len(given.keys() & _ASK) > 1):
+        return False
+    return given.keys() <= options.get(act, set()) | {"json"}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlp.errors import UsageError
-from mlp.grammar import elsewhere, notice_options
+from mlp.grammar import elsewhere, forms, notice_options
 from mlp.grammar.app_options import OPTIONS as OF_APPS
 from mlp.grammar.app_options import right_call as right_app_call
 from mlp.grammar.job_options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, part_of_ram, ram
@@ -228,23 +228,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "shell": lambda: "bash|zsh|fish",
     "": lambda: "",
 }
-"""Rest of a line after the verb, by its kind of arguments."""
-ACTS: dict[str, tuple[str, ...]] = {
-    "model": ("ls", "show", "register", "stage", "get", "rm"),
-    "runs": ("show", "note", "tag", "untag"),
-    "data": ("ls", "push", "pull", "add", "sync", "rm"),
-    "env": ("list", "create", "show", "delete"),
-    "app": ("ls", "show", "deploy", "logs", "scale", "access", "keys", "rm"),
-    "sweeps": ("ls", "show", "trials", "cancel", "extend", "rm"),
-    "team": (
-        "ls", "join", "unjoin", "ask", "requests", "withdraw", "caps", "cap", "joins", "approve", "decline",
-    ),
-    "secret": ("ls", "set", "rm"),
-    "notify": ("ls", "set", "rm", "test", "quiet"),
-    "announce": ("ls", "rm"),
-    "token": ("list", "create", "revoke", "rotate"),
-}  # fmt: skip
-"""First words after the verb, of verbs with acts, as `TAKES` shows them: for completion."""
+"""Rest of a line after the verb, by its kind of arguments; the acts of a verb, and their words, are read from it."""
 
 
 def examples(surface: str) -> tuple[str, ...]:
@@ -452,91 +436,61 @@ def _check_script(call: ParsedLine, surface: str) -> None:
 
 def _check_acts(call: ParsedLine, line: str) -> None:
     right = _RIGHT.get(call.verb.takes)
-    if right is not None and not right(call):
+    if right is None:
+        return
+    named = len(call.names) == 1 and _NAMES.get((call.verb.takes, call.names[0]), {"-"}) <= call.given.keys()
+    if not right(call.names, call.given) or not (named or forms.fits(TAKES[call.verb.takes](), call.names)):
         flags = (f"--{name.replace('_', '-')}" for name in call.given)
         given = " ".join((call.verb.name, *call.names, *flags))
         raise UsageError(say("{given} is not understood. Usage: {line}", given=given, line=line))
 
 
-def _model_call(call: ParsedLine) -> bool:
-    """Tell whether the words after `models` are one of its acts."""
-    act, names = call.names[0] if call.names else "ls", len(call.names) - 1
+def _model_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Tell whether the act of `models` has the options that are given."""
+    act = names[0] if names else "ls"
     for option, acts in (("any_files", {"register"}), ("tenant", {"ls", "register"}), ("all", {"rm"})):
-        if option in call.given and act not in acts:
+        if option in given and act not in acts:
             return False
-    if act == "register" and names == 1:
+    if act == "register" and len(names) == 2:
         raise UsageError(
             say(
                 "the SOURCE of {name} is missing. Usage: {line}",
-                name=call.names[1],
-                line=command(f"models register {call.names[1]} jobs/JOB/ckpt"),
+                name=names[1],
+                line=command(f"models register {names[1]} jobs/JOB/ckpt"),
             )
         )
-    if call.given.get("all") and any("@" in one for one in call.names[1:]):
+    if given.get("all") and any("@" in one for one in names[1:]):
         raise UsageError(
             say(
                 "--all needs names without a version; {name} is one version",
-                name=next(one for one in call.names[1:] if "@" in one),
+                name=next(one for one in names[1:] if "@" in one),
             )
         )
-    right = {
-        "ls": names <= 1,
-        "show": names == 1,
-        "register": names == 2,
-        "stage": names == 2 and call.names[2] in STAGES,
-        "get": names in {1, 2},
-        "rm": names >= 1,
-    }
-    return right.get(act, False)
+    return True
 
 
-def _data_call(call: ParsedLine) -> bool:
-    """Tell whether the words after `data` are one of its acts."""
-    act, names = call.names[0] if call.names else "ls", len(call.names) - 1
-    if "tenant" in call.given and act not in {"push", "add"}:
+def _data_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Tell whether the act of `data` has the options that are given."""
+    act = names[0] if names else "ls"
+    if "tenant" in given and act not in {"push", "add"}:
         return False
-    if {"endpoint", "region", "secret", "mode"} & set(call.given) and act != "add":
-        return False
-    right = {
-        "ls": names <= 1,
-        "push": names in {1, 2},
-        "pull": names in {1, 2},
-        "add": names == 2,
-        "sync": names == 1,
-        "rm": names >= 1,
-    }
-    return right.get(act, False)
+    return act == "add" or not {"endpoint", "region", "secret", "mode"} & set(given)
 
 
-def _env_call(call: ParsedLine) -> bool:
-    """Tell whether the words after `env` are one of its acts."""
-    act, names = call.names[0] if call.names else "list", len(call.names) - 1
-    if len({"file", "image"} & set(call.given)) != (act == "create"):
-        return False
-    return {"list": names < 1, "create": names == 1, "show": names == 1, "delete": names >= 1}.get(act, False)
+def _env_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Tell whether the act of `env` has the options that are given."""
+    return len({"file", "image"} & set(given)) == (names[:1] == ["create"])
 
 
-def _secret_call(call: ParsedLine) -> bool:
-    """Tell whether the words after `secret` are one of its acts."""
-    act, names = call.names[0] if call.names else "ls", len(call.names) - 1
-    return {"ls": names < 1, "set": names >= 1, "rm": names >= 1}.get(act, False)
-
-
-def _token_call(call: ParsedLine) -> bool:
-    """Tell whether the words after `token` are one of its acts."""
-    act, names = call.names[0] if call.names else "list", len(call.names) - 1
-    of_program = "service" in call.given
-    if (of_program or act == "rotate") and "tenant" not in call.given:
+def _token_call(names: Sequence[str], given: Mapping[str, Any]) -> bool:
+    """Tell whether the words after `token` are one of its acts, with options that it has."""
+    act = names[0] if names else "list"
+    of_program = "service" in given
+    if (of_program or act == "rotate") and "tenant" not in given:
         raise UsageError(say("which team's program is it? Add --tenant NAME"))
-    if "tenant" in call.given and act in {"create", "revoke"} and not of_program:
+    if "tenant" in given and act in {"create", "revoke"} and not of_program:
         return False  # a person's tokens are of no tenant
-    right = {
-        "list": names < 1 and not of_program,
-        "create": names == (0 if of_program else 1),
-        "revoke": names == 0 if of_program else names > 0,
-        "rotate": names == 1 and not of_program,
-    }
-    return right.get(act, False)
+    return not of_program or (act in {"create", "revoke"} and len(names) == 1)
 
 
 def help_of(words: Sequence[str], surface: str) -> str:
@@ -583,20 +537,22 @@ def shown_default(option: Option) -> str:
     return f"{option.default:g}" if isinstance(option.default, float) else str(option.default)
 
 
-def _asks(right: Callable[[Sequence[str], Mapping[str, Any]], bool]) -> Callable[[ParsedLine], bool]:
-    return lambda call: right(call.names, call.given)
-
-
-_RIGHT: dict[str, Callable[[ParsedLine], bool]] = {
+_RIGHT: dict[str, Callable[[Sequence[str], Mapping[str, Any]], bool]] = {
     "model": _model_call,
     "data": _data_call,
     "env": _env_call,
-    "secret": _secret_call,
+    "secret": lambda _names, _given: True,
     "token": _token_call,
-    "sweeps": _asks(right_sweep_call),
-    "app": _asks(right_app_call),
-    "team": _asks(right_team_call),
-    "notify": _asks(notice_options.right_notify_call),
-    "announce": _asks(notice_options.right_announce_call),
+    "sweeps": right_sweep_call,
+    "app": right_app_call,
+    "team": right_team_call,
+    "notify": notice_options.right_notify_call,
+    "announce": notice_options.right_announce_call,
 }
-"""Of verbs with acts: whether a call is one of them."""
+"""Of verbs with acts: whether the act has the options that are given."""
+_NAMES = {
+    ("app", "deploy"): {"command", "name"},
+    ("token", "create"): {"service"},
+    ("token", "revoke"): {"service"},
+}
+"""Options that take the place of an act's words."""

@@ -17,7 +17,7 @@ from mlp.language import say
 
 ENDING = ".ipynb"
 MOST_BYTES = 200_000_000
-"""Safety: bytes of a notebook's file; a larger one has outputs in it that no job needs."""
+"""Limit of jobs: bytes of a notebook that runs as a job."""
 PARAMETERS, INJECTED, SKIPPED = "parameters", "injected-parameters", "skip-execution"
 """Tags of cells, as papermill and nbclient have them."""
 _SUBMITS = re.compile(r"^\s*(%{1,2}mlp\s+(?:submit|sweep))\b(?!.*\s--(?:help|dry-run)\b)", re.MULTILINE)

@@ -14,9 +14,9 @@ from nbformat import NotebookNode
 from mlp.language import say
 
 MOST_OF_CELL = 8_000_000
-"""Safety: characters of a cell's outputs that the copy keeps; the log has what was printed beyond."""
+"""Limit of jobs: characters of the outputs of one cell that the copy of such a notebook contains."""
 MOST_OUTPUTS = 32_000_000
-"""Safety: the same of all cells together: a job may write no file that is larger than its memory, or than 64 MiB."""
+"""Limit of jobs: characters of the outputs of all its cells."""
 MOST_OF_ERROR = 100_000
 """Safety: characters of each part of a traceback that is kept."""
 

@@ -14,7 +14,7 @@ from mlp.serving.knocking import is_let_into
 HOST = "127.0.0.1"
 CHUNK = 1 << 16
 AT_ONCE = 1000
-"""Safety: connections that are relayed at a time; others wait."""
+"""Limit of apps: connections to one replica at a time; further ones wait."""
 END_S = 10.0
 """Safety: seconds between SIGTERM and SIGKILL, and for requests in progress."""
 

@@ -24,7 +24,7 @@ from mlp.serving.knocking import is_let_in
 from mlp.serving.loaders import LoadedModel, Tensor
 
 MOST_BODY = 512 << 20
-"""Safety: bytes of one request: a larger one is not a request for a model."""
+"""Limit of apps: bytes of one request to the model server."""
 IDLE_S = 75.0
 """Safety: seconds that a connection may say nothing."""
 END_S = 10.0

@@ -28,13 +28,15 @@ from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.table import make_table
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.resources import HOUR_S
+from mlp_hub.service.config import DAY_S
 from mlp_hub.service.tenants.signups import Applications
 
 if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform
 
 HEADER_BYTES = 64 * 1024
-"""Safety: bytes of a request's headers: bounds memory before anybody is known."""
+"""Limit of requests: bytes of the headers of a request."""
 PAGE_BODY_BYTES = 64 * 1024
 """Safety: bytes of a body that goes to a page; the API's routes have their own limits."""
 IDLE_S = 300.0
@@ -65,7 +67,7 @@ def make_service(
     platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
     platform.on_lost.append(close_all)
-    sessions = Sessions(platform.db, clock, cookie)
+    sessions = Sessions(platform.db, clock, cookie, platform.policy.limits.session_days * DAY_S)
     uses = TokenUses(platform.db, clock, monotonic)
     limiter = Limiter(monotonic, rates)
     groups: dict[str, tuple[tuple[str, ...], float]] = {}
@@ -111,7 +113,7 @@ def make_service(
         RecentAnswers(),
         Applications(platform.db, platform.tenants),
         uses,
-        AppVisits(platform.db, sessions, clock),
+        AppVisits(platform.db, sessions, clock, platform.policy.limits.app_visit_hours * HOUR_S),
         figures,
         clock,
     )

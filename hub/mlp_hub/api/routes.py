@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from mlp_hub.api.edge.call import Call
 
 BODY_LIMIT = 2 * 1024 * 1024
-"""Safety: bytes of a request's body: bounds memory."""
+"""Limit of requests: bytes of the body of a request."""
 METRICS_BODY_LIMIT = 8 * 1024 * 1024
-"""Safety: bytes of a body of points: bounds memory."""
+"""Limit of requests: bytes of the body of a request with metric points."""
 
 
 class Relation(StrEnum):

@@ -33,6 +33,8 @@ async def make(settings: Settings) -> Executor:
         servers_root=settings.servers_run_dir,
         platform=(settings.home, settings.files_dir, settings.run_dir),
         index=index_of(settings.package_index, os.environ, configs_of(os.environ)),
+        environments_at_once=settings.environments_at_once,
+        environment_step_s=settings.environment_step_minutes * 60,
     )
 
 

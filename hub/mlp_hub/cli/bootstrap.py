@@ -3,7 +3,7 @@
     python3 hub/mlp_hub/cli/bootstrap.py install|test|check|dev
 
 Runs before anything is installed: it imports the standard library, and from the project only
-`environments.py` next to it. Independent steps run side by side. Nothing is done twice: each part
+`environments.py` next to it and the executor's `package_index.py`. Independent steps run side by side. Nothing is done twice: each part
 is stamped with a hash of its sources. The output of the tools goes to build/log/ and is shown if
 one fails.
 """
@@ -18,14 +18,17 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import environments  # type: ignore[import-not-found]  # by its place alone: nothing is installed yet
 
-sys.path.pop(0)
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "executors" / "local"))
+import package_index  # type: ignore[import-not-found]  # as above
+
+del sys.path[:2]
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = ROOT / "build"
 TESTS = ROOT / "tests"
@@ -88,6 +91,9 @@ class Bootstrap:
         self.steps = Steps()
         self.env = {**os.environ, "UV_PYTHON_DOWNLOADS": "never", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         self.env.pop("PYTHONPATH", None)
+        self.env |= {
+            name: value for name, value in _as_pip_has_it(os.environ).items() if name not in self.env
+        }
         self.uv: str | None = shutil.which("uv")
         self.project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -248,6 +254,7 @@ class Bootstrap:
                 self.uv,
                 "build",
                 "-q",
+                *self.no_index(),
                 "--wheel",
                 "--python",
                 str(self.python),
@@ -321,11 +328,16 @@ class Bootstrap:
     def pip_install(self, log: str, *what: str) -> str:
         """Install into the environment with uv, else with pip."""
         if self.uv:
-            head = [self.uv, "pip", "install", "-q", "--python", str(self.python)]
+            head = [self.uv, "pip", "install", "-q", *self.no_index(), "--python", str(self.python)]
         else:
             head = [str(self.python), "-m", "pip", "install", "-q"]
         call(log, [*head, *self.constraints(), *what], self.env, append=True)
         return "installed"
+
+    def no_index(self) -> list[str]:
+        """Return uv's option for a machine where pip has no index, only directories of wheels."""
+        said = os.environ.get("PIP_NO_INDEX", "").lower()
+        return ["--no-index"] if said in {"1", "true", "yes", "on", "y", "t"} else []
 
     def libraries(self) -> list[str]:
         """List the environment's folders of packages."""
@@ -392,6 +404,23 @@ def call(
         raise BootstrapError(
             f"{' '.join(command[:6])} ... ended with {done.returncode}\n{tail}\nAll of it: {path}"
         )
+
+
+def _as_pip_has_it(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return uv's variables for the mirror, the certificates and the directories of wheels that pip is configured with.
+
+    uv reads nothing of pip's; without this a machine behind a mirror would ask the index of the internet. A file of uv's own
+    (`uv.toml`) counts instead of pip's files.
+    """
+    config = Path(environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME") or "/root") / ".config")
+    own = environ.get("UV_CONFIG_FILE") or any(
+        path.exists() for path in (config / "uv" / "uv.toml", Path("/etc/uv/uv.toml"))
+    )
+    files = () if own else package_index.configs_of(environ)
+    found: dict[str, str] = dict(package_index.index_of("", environ, files).variables)
+    if links := environ.get("PIP_FIND_LINKS"):
+        found["UV_FIND_LINKS"] = ",".join(links.split())
+    return found
 
 
 def _has_ensurepip() -> bool:

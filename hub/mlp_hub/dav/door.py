@@ -43,7 +43,7 @@ STARTED = "mlp.started"
 READS = frozenset({"GET", "HEAD", "OPTIONS", "PROPFIND"})
 WRITES = frozenset({"PUT", "DELETE", "MKCOL", "COPY", "MOVE", "PROPPATCH", "LOCK", "UNLOCK", "POST"})
 MOST_OF_USER = 24
-"""Safety: requests of one dataset's owner at a time: the others' find a thread."""
+"""Limit of data: requests of one user for files of datasets at a time."""
 MOST = 72
 """Safety: requests for files of all together, however slowly they are sent and taken: the rest of the threads refuse, and say that this lives."""
 SHARED = 48

@@ -11,11 +11,11 @@ from wsgidav.lock_man.lock_storage import LockStorageDict
 from mlp_language.message import msg
 
 LONGEST_S = 3600
-"""Safety: seconds for which a lock holds unless it is renewed; requests for more get this number."""
+"""Limit of data: seconds for which a WebDAV lock holds unless it is renewed."""
 MOST = 20_000
 """Safety: locks in all: bounds memory."""
 MOST_OF_USER = 1000
-"""Safety: locks below the datasets of one user: the others' find room."""
+"""Limit of data: WebDAV locks in the datasets of one user."""
 OWNER_BYTES = 2048
 """Safety: bytes of a client's description of itself in a lock: kept as long as the lock."""
 _AT = "URL2TOKEN:"

@@ -40,11 +40,11 @@ from mlp_language.message import msg
 
 _RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18})")
 KEPT_S = 86_400.0
-"""Tuning: seconds for which a part of a file is kept without new data: time to continue, for disk room."""
+"""Limit of data: seconds for which an interrupted upload of a file can continue."""
 BLOCK = 1 << 18
 """Tuning: bytes that are read and written at a time."""
 MOST_BEGUN = 500
-"""Safety: files of one dataset of which parts have come, and that are not whole: nobody sees them, and each takes an inode."""
+"""Limit of data: incomplete files of one dataset."""
 MOST_HASHES = 64
 """Safety: files with a checksum so far in memory; the checksums of all others are computed at the end."""
 

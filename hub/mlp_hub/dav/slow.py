@@ -15,7 +15,7 @@ from typing import Any
 
 log = logging.getLogger(__name__)
 LOWEST = 4096
-"""Safety: bytes in a second that a body has to come with, or an answer to be taken with, measured over each piece."""
+"""Limit of data: bytes in a second that an upload or a download must have at least."""
 SPARE_S = 60.0
 """Safety: additional seconds for each piece."""
 ASKED_S = 60.0

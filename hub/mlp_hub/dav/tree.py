@@ -26,7 +26,7 @@ from mlp_language.message import Message, msg
 
 Parts = tuple[str, ...]
 DEEPEST = 64
-"""Safety: directories on the way to a file."""
+"""Limit of data: nested directories of a file in a dataset."""
 DEEPEST_REMOVED = 200
 """Safety: directories in each other that are removed at once: each is held open meanwhile."""
 AT_ONCE = 1000
@@ -34,7 +34,7 @@ AT_ONCE = 1000
 NAME_BYTES = 255
 """Given: bytes of a name on a file system."""
 MOST_NAMES = 100_000
-"""Safety: entries of a directory that one listing of WebDAV has: bounds memory. `page` has no bound."""
+"""Limit of data: entries of a directory that one listing over WebDAV returns."""
 PROPERTIES = "user.mlp.properties"
 _DIRECTORY, _FILE = 0o755, 0o644
 

@@ -22,9 +22,9 @@ HOST = "127.0.0.1"
 FIRST_PORT = 20_000
 """Given: ports count up from here by rank; the sandbox's network is its own, so they are always free."""
 MOST_TEXT = 100_000
-"""Safety: bytes of one argument or variable; the kernel takes 128 KiB."""
+"""Limit of jobs: bytes of one argument or variable of a rank."""
 MOST_IN_ALL = 64 * 2**20
-"""Safety: bytes of all ranks' commands and variables together: bounds what a start takes."""
+"""Limit of jobs: bytes of the commands and variables of all ranks of a job."""
 
 
 @dataclass(frozen=True, slots=True)

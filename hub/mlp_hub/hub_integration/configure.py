@@ -24,6 +24,7 @@ from mlp_hub.api.auth.scopes import (
     SPAWNER_SCOPES,
     custom_scopes,
 )
+from mlp_hub.api.edge.limits import rates
 from mlp_hub.hub_integration.pages.language import language
 from mlp_hub.hub_integration.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
 from mlp_hub.settings import Settings
@@ -77,6 +78,9 @@ def _hub(c: Any, settings: Settings) -> None:
     hub.hub_socket_mode = 0o600
     hub.db_url = _database(settings.hub_db_url)
     hub.cookie_secret_file = str(settings.secret_file("cookie_secret"))
+    hub.cookie_max_age_days = (
+        settings.session_days
+    )  # of the hub's own login, and of the tokens behind sessions
     _names(hub, settings.origins, settings.base)
     # a hub that ends or dies leaves servers and proxy running and finds them again
     hub.cleanup_servers = False
@@ -232,6 +236,11 @@ def _accounts(c: Any, settings: Settings) -> None:
         c.CryptKeeper.keys = [settings.secret("crypt_key")]
     # the administrator is made by `mlp-hub up`, never by who signs up first under that name
     c.NativeAccounts.reserved_names = {settings.admin_name}
+    signups = rates(signup=settings.rate_signups)["signup"]
+    c.NativeAccounts.signup_every_s, c.NativeAccounts.signup_burst = (
+        1 / signups.per_second,
+        int(signups.burst),
+    )
 
 
 def _servers(c: Any, settings: Settings) -> None:
@@ -294,6 +303,8 @@ def _sandboxes(c: Any, settings: Settings) -> Any:
     spawner.homes_dir = str(settings.homes_dir)
     spawner.storage_dir = str(settings.data_dir)
     spawner.isolation_dir = str(settings.isolation_dir)
+    spawner.processes = settings.notebook_processes
+    spawner.tmp_mib = settings.notebook_tmp
     spawner.master_key_file = str(settings.master_key_file)
     return spawner
 

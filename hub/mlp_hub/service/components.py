@@ -16,6 +16,7 @@ from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit import MOST_DELETED, AuditLog
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.changes import PlatformChanges
+from mlp_hub.service.config import DAY_S
 from mlp_hub.service.datasets.service import DatasetService
 from mlp_hub.service.datasets.sources import DataSources
 from mlp_hub.service.datasets.worker import DatasetWorker
@@ -49,7 +50,6 @@ from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
 from mlp_hub.service.quota.ledger import PLACE_S, Ledger
-from mlp_hub.service.reasons.decisions import KEPT_S
 from mlp_hub.service.runs.service import MOST_TEXTS_DELETED, RunService
 from mlp_hub.service.runs.summaries import Summaries
 from mlp_hub.service.secrets.service import SecretService
@@ -150,7 +150,9 @@ class Components(Given):
         close=(StopStage.COMMITS, Board.drain),
     )
     bookings: Made[BookingService] = Made(
-        lambda p: BookingService(p.db, p.clock, p.drains.nodes, changed=p.changes.room_changed),
+        lambda p: BookingService(
+            p.db, p.clock, p.drains.nodes, changed=p.changes.room_changed, most=p.policy.limits
+        ),
         tidy=BookingService.review_windows,
     )
     idle: Made[IdleQuota] = Made(
@@ -259,6 +261,7 @@ class Components(Given):
             p.networks,
             p.clock,
             allowed=None if not p.policy.runtime_review else p.policy.environment_images,
+            most=p.policy.limits.environments_per_tenant,
         ),
         start=lambda environments: environments.start(),
     )
@@ -273,7 +276,9 @@ class Components(Given):
         ),
         start=lambda models: models.start(),
     )
-    secrets: Made[SecretService] = Made(lambda p: SecretService(p.db, p.clock, p.policy.secrets_key))
+    secrets: Made[SecretService] = Made(
+        lambda p: SecretService(p.db, p.clock, p.policy.secrets_key, p.policy.limits.secrets_per_owner)
+    )
     sources: Made[DataSources] = Made(lambda p: DataSources(p.secrets, p.policy.data_endpoints))
     datasets: Made[DatasetService] = Made(
         lambda p: DatasetService(
@@ -291,7 +296,9 @@ class Components(Given):
         put_off=DatasetService.put_off,
     )
     app_worker: Made[AppWorker] = Made(
-        lambda p: AppWorker(p.queue, p.board, p.submissions, p.executor, p.lease, p.clock),
+        lambda p: AppWorker(
+            p.queue, p.board, p.submissions, p.executor, p.lease, p.clock, most=p.policy.limits
+        ),
         start=AppWorker.start,
         stand_by=(StopStage.WORKERS, AppWorker.stop),
         put_off=AppWorker.put_off,
@@ -306,11 +313,16 @@ class Components(Given):
             p.executor,
             p.clock,
             p.policy.notices.pages,
+            p.policy.limits,
         ),
     )
     sweeps: Made[SweepService] = Made(
         lambda p: SweepService(
-            p.board, p.submissions, SweepWorker(p.queue, p.board, p.submissions, p.metrics, p.clock), p.clock
+            p.board,
+            p.submissions,
+            SweepWorker(p.queue, p.board, p.submissions, p.metrics, p.clock),
+            p.clock,
+            p.policy.limits.sweeps_per_user,
         ),
         start=lambda sweeps: sweeps.start(),
         stand_by=(StopStage.WORKERS, lambda sweeps: sweeps.stop()),
@@ -331,7 +343,15 @@ class Components(Given):
         start=Offboarding.start,
     )
     images_used: Made[ImagesUsed] = Made(
-        lambda p: ImagesUsed(p.queue, p.db, p.executor, p.lease, p.clock), start=ImagesUsed.begin
+        lambda p: ImagesUsed(
+            p.queue,
+            p.db,
+            p.executor,
+            p.lease,
+            p.clock,
+            since_s=p.policy.limits.kubernetes_prewarmed_days * DAY_S,
+        ),
+        start=ImagesUsed.begin,
     )
     admission: Made[Admission] = Made(
         lambda p: Admission(
@@ -344,7 +364,9 @@ class Components(Given):
         ),
         start=Admission.start,
         stand_by=(StopStage.DECISIONS, Admission.stop),
-        purge=lambda _, tx, now: tx.decisions.delete_before(now - KEPT_S),
+        purge=lambda p, tx, now: tx.decisions.delete_before(
+            now - p.policy.limits.keep_decisions_days * DAY_S
+        ),
     )
     retention: Made[Retention] = Made(
         lambda p: Retention(p.board, p.clock, p.policy.keep),
@@ -389,7 +411,13 @@ class Components(Given):
         close=(StopStage.INTAKE, Forecasts.stop),
     )
     runtimes: Made[RuntimeService] = Made(
-        lambda p: RuntimeService(p.board, p.clock, review=p.policy.runtime_review, images=p.executor.images)
+        lambda p: RuntimeService(
+            p.board,
+            p.clock,
+            review=p.policy.runtime_review,
+            images=p.executor.images,
+            most=p.policy.limits.runtimes_per_tenant,
+        )
     )
     submissions: Made[Submissions] = Made(
         lambda p: Submissions(
@@ -449,7 +477,7 @@ class Components(Given):
     service_accounts: Made[ServiceAccounts] = Made(lambda p: ServiceAccounts(p.db, p.clock))
     app_usage: Made[KeptUsage] = Made(lambda p: KeptUsage(p.db, p.app_worker.busy))
     app_gate: Made[AppGate] = Made(
-        lambda p: AppGate(p.db, p.clock, p.apps.endpoints, p.apps.wake),
+        lambda p: AppGate(p.db, p.clock, p.apps.endpoints, p.apps.wake, p.policy.limits),
         purge=lambda _, tx, now: tx.app_gate.delete_expired(now),
     )
     nodes: Made[Nodes] = Made(lambda p: Nodes(p.db, p.drains.nodes, p.clock))
@@ -460,7 +488,9 @@ class Components(Given):
             and tx.audit.delete_before(now - p.policy.keep.audit_s, MOST_DELETED)
         ),
     )
-    whatif: Made[WhatIf] = Made(lambda p: WhatIf(p.board, p.admission, p.clock, first_uid=p.policy.first_uid))
+    whatif: Made[WhatIf] = Made(
+        lambda p: WhatIf(p.board, p.admission, p.clock, first_uid=p.policy.first_uid, most=p.policy.limits)
+    )
     watcher: Made[Watcher] = Made(
         lambda p: Watcher(p.board, p.admission, p.forecasts, p.jobs, p.metrics, LogFeeds(p.executor))
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 
 DAY_S = 86_400.0
 """Given: seconds of a day."""
@@ -129,6 +130,7 @@ class RunPolicy:
     )  # secrets of tenants are sealed with it; empty: none are kept
     data_endpoints: tuple[str, ...] = ()  # object stores that may be at private addresses
     notices: NoticePolicy = field(default_factory=NoticePolicy)
+    limits: ServiceLimits = DEFAULTS  # that an operator can set, and refusals name
     upload_silent_s: float = 0.0  # an upload that nobody was heard of for so long has failed; 0: never
     idempotency_s: float = 86_400.0  # keys are remembered so long
     open_bytes_max: int = 64 * 2**20  # of one user's jobs that have not ended, in memory

@@ -51,11 +51,44 @@ class ClusterSettings:
     kubernetes_prewarmed: int = setting(
         3,
         "Images, at most, that all nodes are to have before somebody waits for them: that of notebooks, and those that jobs of "
-        "the last week, and notebook servers with an environment, used most. 0: none; a cluster of one node has none.",
+        "the last days, and notebook servers with an environment, used most. 0: none; a cluster of one node has none.",
         kind="int",
         unit="images",
         low=0,
         high=20,
+    )
+    kubernetes_prewarmed_days: float = setting(
+        7.0,
+        "Period whose jobs and notebook servers decide which images those are.",
+        kind="float",
+        unit="days",
+        low=0.1,
+        high=365,
+    )
+    kubernetes_prewarmed_disk: float = setting(
+        0.2,
+        "Part of a node's disk that those images may take, from 0 to 1.",
+        kind="float",
+        low=0,
+        high=1,
+    )
+    kubernetes_node_lost_s: int = setting(
+        60,
+        "A rank counts as lost, and its job starts again, if its node has not answered for this time.",
+        kind="int",
+        unit="s",
+        low=1,
+        high=86_400,
+        limit="kubernetes",
+    )
+    kubernetes_start_slack_s: int = setting(
+        3600,
+        "Time beyond a job's time limit, for images and for pods that wait, before the cluster ends its pods.",
+        kind="int",
+        unit="s",
+        low=60,
+        high=604_800,
+        limit="kubernetes",
     )
     kubernetes_files: Path | None = setting(
         None,

@@ -23,13 +23,14 @@ from mlp_hub.settings.cluster import ClusterSettings
 from mlp_hub.settings.edge import EdgeSettings
 from mlp_hub.settings.executor_kinds import EXECUTOR_KINDS, ExecutorKind
 from mlp_hub.settings.keeping import KeepingSettings
+from mlp_hub.settings.limits import LimitSettings
 from mlp_hub.settings.login import LoginSettings
 from mlp_hub.settings.notice import NoticeSettings
 from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
 from mlp_hub.settings.values import SettingsError, address, networks, parse, setting, variable_of
 
-PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LoginSettings, ClusterSettings)
+PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LimitSettings, LoginSettings, ClusterSettings)
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
 FIRST_UID = 300_000  # of the users of a machine's first hub; number 0 belongs to nobody
 
@@ -45,6 +46,7 @@ class SettingDoc:
     default: str
     unit: str
     doc: str
+    limit: str = ""
 
 
 def _default_home(environ: Mapping[str, str]) -> Path:
@@ -57,6 +59,7 @@ class Settings(
     LoginSettings,
     ClusterSettings,
     KeepingSettings,
+    LimitSettings,
     NoticeSettings,
     SchedulingSettings,
     EdgeSettings,
@@ -77,12 +80,14 @@ class Settings(
         "Metric points that are stored of one job; later ones are dropped.",
         kind="int",
         low=1000,
+        limit="runs",
     )
     metric_mib_max: int = setting(
         256,
         "MiB of metric points that are stored of one job; later ones are dropped. They count as files of the job do.",
         kind="int",
         low=1,
+        limit="runs",
     )
     metrics_transport: str = setting(
         "http",
@@ -400,7 +405,11 @@ def table() -> list[SettingDoc]:
         doc = spec.metadata["doc"]
         if spec.metadata["choices"]:
             doc += f" One of {', '.join(spec.metadata['choices'])}."
-        rows.append(SettingDoc(spec.name, variable_of(spec.name), default, spec.metadata["unit"], doc))
+        rows.append(
+            SettingDoc(
+                spec.name, variable_of(spec.name), default, spec.metadata["unit"], doc, spec.metadata["limit"]
+            )
+        )
     return rows
 
 

@@ -71,6 +71,7 @@ class EdgeSettings:
         kind="int",
         low=10,
         high=100_000,
+        limit="requests",
     )
     connections_per_address: int = setting(
         1000,
@@ -78,6 +79,7 @@ class EdgeSettings:
         kind="int",
         low=10,
         high=100_000,
+        limit="requests",
     )
     connections_per_user: int = setting(
         500,
@@ -86,10 +88,11 @@ class EdgeSettings:
         kind="int",
         low=10,
         high=100_000,
+        limit="requests",
     )
 
     apps_body_max: int = setting(
-        100, "Body of a request to an app.", kind="int", unit="MiB", low=1, high=100_000
+        100, "Body of a request to an app.", kind="int", unit="MiB", low=1, high=100_000, limit="apps"
     )
     apps_answer_s: float = setting(
         300.0,
@@ -98,6 +101,7 @@ class EdgeSettings:
         unit="s",
         low=1,
         high=86_400,
+        limit="apps",
     )
     apps_wake_s: float = setting(
         60.0,
@@ -106,6 +110,7 @@ class EdgeSettings:
         unit="s",
         low=0,
         high=3600,
+        limit="apps",
     )
     apps_key_rate: float = setting(
         50.0,
@@ -113,6 +118,7 @@ class EdgeSettings:
         kind="float",
         low=0.01,
         high=1e6,
+        limit="apps",
     )
     apps_visitor_rate: float = setting(
         50.0,
@@ -120,6 +126,7 @@ class EdgeSettings:
         kind="float",
         low=0.01,
         high=1e6,
+        limit="apps",
     )
     apps_tenant_rate: float = setting(
         500.0,
@@ -127,6 +134,7 @@ class EdgeSettings:
         kind="float",
         low=0.01,
         high=1e6,
+        limit="apps",
     )
 
     @property

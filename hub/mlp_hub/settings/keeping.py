@@ -20,6 +20,7 @@ class KeepingSettings:
         unit="days",
         low=0,
         high=36_500,
+        limit="jobs",
     )
     keep_jobs_most: int = setting(
         10_000,
@@ -27,6 +28,7 @@ class KeepingSettings:
         kind="int",
         unit="jobs",
         low=0,
+        limit="jobs",
     )
     keep_jobs_mib: int = setting(
         1024,
@@ -35,6 +37,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=0,
+        limit="jobs",
     )
     keep_audit_days: float = setting(
         730.0,
@@ -43,6 +46,15 @@ class KeepingSettings:
         unit="days",
         low=0,
         high=36_500,
+    )
+    keep_decisions_days: float = setting(
+        14.0,
+        "Reasons of scheduling decisions are deleted after this time, and with their job at the latest.",
+        kind="float",
+        unit="days",
+        low=0.01,
+        high=36_500,
+        limit="jobs",
     )
     disk_floor: int | None = setting(
         None,
@@ -58,6 +70,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=0,
+        limit="jobs",
     )
     home_disk_max: int | None = setting(
         None,
@@ -65,6 +78,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=0,
+        limit="notebooks",
     )
     cull_idle_s: int = setting(
         0,
@@ -96,6 +110,7 @@ class KeepingSettings:
         unit="hours",
         low=0,
         high=8760,
+        limit="data",
     )
     data_endpoints: tuple[str, ...] = setting(
         (),
@@ -109,6 +124,7 @@ class KeepingSettings:
         kind="int",
         unit="MiB",
         low=1,
+        limit="runs",
     )
 
     @property

@@ -54,6 +54,31 @@ class NoticeSettings:
         kind="list",
     )
 
+    notice_keep_days: float = setting(
+        14.0,
+        "Notices are shown in the panel for this time.",
+        kind="float",
+        unit="days",
+        low=0.01,
+        high=3650,
+    )
+    notice_together_s: float = setting(
+        30.0,
+        "Notices that follow one by the same channel within this time are sent together.",
+        kind="float",
+        unit="s",
+        low=0,
+        high=86_400,
+    )
+    notice_give_up_hours: float = setting(
+        24.0,
+        "A notice that cannot be sent is tried again for this time.",
+        kind="float",
+        unit="hours",
+        low=0.01,
+        high=720,
+    )
+
     def check_mail(self) -> None:
         """Raise `SettingsError` where mail could never be sent."""
         if not self.mail_server:

@@ -28,8 +28,12 @@ def setting(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     secret: bool = False,
+    limit: str = "",
 ) -> Any:
-    """Declare one row of the table of settings, as a dataclass field; a secret one is passed on in files only, and shown nowhere."""
+    """Declare one row of the table of settings, as a dataclass field; a secret one is passed on in files only, and shown nowhere.
+
+    `limit` is the heading of the reference page of limits that lists it.
+    """
     meta = {
         "doc": doc,
         "kind": kind,
@@ -38,6 +42,7 @@ def setting(
         "high": high,
         "choices": choices,
         "secret": secret,
+        "limit": limit,
     }
     return field(default=default, metadata=meta, repr=not secret)
 

@@ -24,15 +24,15 @@ PRIORITIES = dict(sorted(OF_HUB.items(), key=lambda named: -named[1]))
 """The classes that are there in any scenario, the hub's own, unless it gives them other values."""
 
 MOST_JOBS = 250_000
-"""Most jobs of a scenario: this number ends in minutes and within 2 GiB."""
+"""Limit of scenarios: jobs of a scenario: this number ends in minutes and within 2 GiB."""
 MOST_NODES = 200_000
-"""Nodes of a scenario."""
+"""Limit of scenarios: nodes of a scenario."""
 MOST_WORKERS = 100_000
-"""Workers of one job."""
+"""Limit of scenarios: workers of one job."""
 MOST_WORKERS_IN_ALL = 10_000_000
-"""Workers of all jobs together: each costs a microsecond and a hundred bytes, whatever it asks for."""
+"""Limit of scenarios: workers of all jobs together."""
 LARGEST = 10**12
-"""Any number in a scenario: sums of such stay exact enough."""
+"""Limit of scenarios: any other number in a scenario."""
 
 
 @dataclass(frozen=True, slots=True)

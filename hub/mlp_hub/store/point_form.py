@@ -19,7 +19,7 @@ ROW_POINTS = 2000
 ROW_VALUES = 20_000
 """Values in one row, about: some 200 KiB, so that pages of readers end near their bound."""
 MOST_NAMES = 1000
-"""Safety: names of metrics of one job; values under further names are left out."""
+"""Limit of runs: names of metrics of one job; values of further names are left out."""
 
 _FORM = 1  # no list of msgpack begins with it
 _encode = msgspec.msgpack.Encoder().encode

@@ -17,7 +17,6 @@ import msgspec
 
 from mlp_hub.api.auth.authentication import Unauthorized, check_browser, may_enter
 from mlp_hub.api.auth.principal import CallerKind
-from mlp_hub.api.auth.sessions import LIFETIME_S
 from mlp_hub.api.edge import answers
 from mlp_hub.api.edge.call import BASE
 from mlp_hub.api.edge.reader import reader_of
@@ -164,7 +163,7 @@ class Callback(_Oauth):
             service.sessions.cookie,
             session.id,
             path=config.cookie_path,
-            max_age=LIFETIME_S,
+            max_age=round(service.sessions.lifetime_s),
             httponly=True,
             secure=config.secure_cookies,
             samesite="Lax",

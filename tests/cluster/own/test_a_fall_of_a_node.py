@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec, Observation
 from mlp_hub.executors.kubernetes import verdict
 from mlp_hub.executors.kubernetes.composed import ClusterExecutor
-from mlp_hub.executors.kubernetes.gang import pods
 from mlp_hub.kubernetes.client import KubernetesClient
 from support import waiting
 from support.cluster.kube import Kube
@@ -28,10 +28,9 @@ A = AttemptPhase
 
 @pytest.fixture
 def lab(kube: Kube, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubeLab]:
-    silent = tuple({**each, "tolerationSeconds": 1} for each in pods._SILENT)
-    monkeypatch.setattr(pods, "_SILENT", silent)
     monkeypatch.setattr(verdict, "LEFT_S", 1.0)
     lab = KubeLab(kube, tmp_path)
+    lab.at = replace(lab.at, node_lost_s=1)
     yield lab
     lab.close()
 

@@ -9,7 +9,7 @@ from mlp_api.types import TenantCreate
 from mlp_api.whatif import Decision
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.service.reasons.decisions import KEPT_S
+from mlp_hub.service.config import DAY_S
 from support.rigs.platform_rig import Rig, node, running_rig
 from support.waiting import until
 
@@ -149,7 +149,7 @@ async def test_explanations_go_after_two_weeks_and_with_their_job(tmp_path: Path
         while await kept() != [0, 1]:
             pass
         now = done.submitted_at.timestamp()
-        await rig.db.write(lambda tx: tx.decisions.delete_before(now + 3600 - KEPT_S))
+        await rig.db.write(lambda tx: tx.decisions.delete_before(now + 3600 - 14 * DAY_S))
         assert await kept() == [0, 1]
         await rig.db.write(lambda tx: tx.decisions.delete_before(now + 3600))
         assert await kept() == [0, 0]

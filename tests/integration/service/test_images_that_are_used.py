@@ -15,8 +15,8 @@ from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
+from mlp_hub.service.config import DAY_S
 from mlp_hub.service.lifecycle import images_used
-from mlp_hub.service.lifecycle.images_used import SINCE_S
 from mlp_language.message import msg
 from support.rigs.platform_rig import Rig, running_rig
 from support.waiting import until
@@ -63,7 +63,7 @@ async def test_the_most_used_come_first_and_old_ones_not_at_all(
 
         for number, image in enumerate(["a:1", "b:1", "b:1"], 1):
             ran(rig, number, image)
-        ran(rig, 4, "old:1", ago=SINCE_S + 60)
+        ran(rig, 4, "old:1", ago=7 * DAY_S + 60)
         await until(lambda: heard("b:1", "a:1"), what="the images to be told")
         for number in (5, 6):
             ran(rig, number, "a:1")
@@ -82,7 +82,7 @@ async def test_those_of_environments_of_notebook_servers_count_as_those_of_jobs(
             return told.of[-1:] == [(list(used), rig.platform.lease.epoch)]
 
         ran(rig, 1, "a:1")
-        week = SINCE_S + 60
+        week = 7 * DAY_S + 60
         with rig.db.begin() as tx:
             for number, image in enumerate(("b:1", "old:1", None)):
                 tx.environments.put(

@@ -15,7 +15,7 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.runtime.runtime import BUILT_IN, RuntimeState
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
-from mlp_hub.service.tenants.runtimes import MOST_OF_TENANT
+from mlp_hub.service.support.limits import DEFAULTS
 from support.rigs.platform_rig import Rig, node, running_rig
 
 PS = {"roles": [{"name": "chief", "count": 1}, {"name": "worker"}, {"name": "ps"}]}
@@ -171,9 +171,11 @@ async def test_a_disabled_runtime_starts_nothing_new_and_only_hub_administrators
 async def test_a_tenant_has_no_end_of_runtimes_and_they_go_with_it(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await rig.platform.tenants.create(TenantCreate(name="red"))
-        for number in range(MOST_OF_TENANT):
+        for number in range(DEFAULTS.runtimes_per_tenant):
             await registered(rig, f"r{number}")
-        with pytest.raises(Refused, match=f"red has {MOST_OF_TENANT} runtimes, which is the limit"):
+        with pytest.raises(
+            Refused, match=f"red has {DEFAULTS.runtimes_per_tenant} runtimes, which is the limit"
+        ):
             await registered(rig, "more")
         await registered(rig, "r1", title="Changed")
         await rig.platform.tenants.delete("red")

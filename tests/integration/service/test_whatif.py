@@ -14,6 +14,7 @@ from mlp_api.types import TenantCreate
 from mlp_api.whatif import Simulated, SimulateRequest, WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.service.support.limits import ServiceLimits
 from mlp_hub.service.whatif import worker
 from mlp_hub.service.whatif.service import WhatIf
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome
@@ -270,7 +271,7 @@ async def test_repeated_concurrent_exports_and_one_export_too_many_are_refused(
 async def test_a_run_that_takes_too_long_is_ended_and_refused(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         p = rig.platform
-        whatif = WhatIf(p.board, p.admission, lambda: 0.0, time_s=0.01)
+        whatif = WhatIf(p.board, p.admission, lambda: 0.0, most=ServiceLimits(what_if_s=0.01))
         with pytest.raises(Refused, match=r"takes longer than 0\.01 s"):
             await whatif.simulate("admin", asked(**SCENARIO))
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -63,6 +68,92 @@ def test_versions_are_held_to_the_tested_ones(tree: Path) -> None:
     assert made.constraints() == ["-c", str(tree / "constraints.txt")]
 
 
+class Index(BaseHTTPRequestHandler):
+    """An index of packages that has none, and notes which were asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def mirror() -> Iterator[str]:
+    Index.asked = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Index) as server:
+        threading.Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}/simple"
+        server.shutdown()
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Have no configuration of pip and uv; return the home directory for some."""
+    for name in os.environ:
+        if name.startswith(("PIP_", "UV_", "SSL_CERT", "REQUESTS_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(boot.package_index, "SYSTEM_CONFIG", tmp_path / "none")
+    monkeypatch.setenv("UV_NO_CACHE", "1")
+    return tmp_path
+
+
+def install(tree: Path) -> str:
+    """Install a package that no index of this test has; return what uv said."""
+    made = boot.Bootstrap(tree / ".venv")
+    made.uv, made.python = str(Path(sys.executable).with_name("uv")), Path(sys.executable)
+    (tree / "constraints.txt").write_text("")
+    with pytest.raises(boot.BootstrapError) as caught:
+        made.pip_install("mirror", "--dry-run", "mlp-no-such-package")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("place", ["variable", "file", "own variable"])
+def test_uv_asks_the_mirror_that_pip_is_configured_with(
+    tree: Path, nobody: Path, mirror: str, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    if place == "file":
+        (nobody / ".config/pip").mkdir(parents=True)
+        (nobody / ".config/pip/pip.conf").write_text(f"[global]\nindex-url = {mirror}\n")
+    else:
+        monkeypatch.setenv("UV_DEFAULT_INDEX" if place == "own variable" else "PIP_INDEX_URL", mirror)
+    if place == "own variable":
+        monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:1/simple")
+    install(tree)
+    assert Index.asked == ["/simple/mlp-no-such-package/"]
+
+
+def test_a_machine_without_an_index_asks_for_directories_of_wheels_only(
+    tree: Path, nobody: Path, mirror: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_INDEX_URL", mirror)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{nobody / 'a'} {nobody / 'b'}")
+    for name in "ab":
+        (nobody / name).mkdir()
+    made = boot.Bootstrap(tree / ".venv")
+    assert made.env["UV_FIND_LINKS"] == f"{nobody / 'a'},{nobody / 'b'}"
+    install(tree)
+    assert Index.asked == []
+
+
+def test_a_file_of_uv_counts_instead_of_pips(tree: Path, nobody: Path, mirror: str) -> None:
+    for tool, text in (
+        ("pip/pip.conf", "[global]\nindex-url = http://127.0.0.1:1/simple\n"),
+        ("uv/uv.toml", f'[[index]]\nurl = "{mirror}"\ndefault = true\n'),
+    ):
+        path = nobody / ".config" / tool
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    install(tree)
+    assert Index.asked == ["/simple/mlp-no-such-package/"]
+
+
 def test_a_failing_tool_shows_its_last_words_and_where_the_rest_is(tree: Path) -> None:
     command = [sys.executable, "-c", "print('first'); print('the reason'); raise SystemExit(3)"]
     with pytest.raises(boot.BootstrapError, match="the reason") as caught:
@@ -113,9 +204,10 @@ def test_an_old_python_is_refused_with_the_way_out(
 
 
 def test_it_runs_before_anything_is_installed() -> None:
-    tree = ast.parse(Path(boot.__file__).read_text())
+    trees = [ast.parse(Path(file).read_text()) for file in (boot.__file__, boot.package_index.__file__)]
     imported = {
         name.partition(".")[0]
+        for tree in trees
         for node in ast.walk(tree)
         for name in (
             [alias.name for alias in node.names]
@@ -125,4 +217,4 @@ def test_it_runs_before_anything_is_installed() -> None:
             else []
         )
     }
-    assert imported <= {*sys.stdlib_module_names, "environments"}
+    assert imported <= {*sys.stdlib_module_names, "environments", "package_index"}

@@ -18,7 +18,6 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN, RankRole, Runtime
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
 from mlp_hub.executors.kubernetes.gang import LONGEST_NAME, Gang, describe, rank_of
-from mlp_hub.executors.kubernetes.gang.pods import NODE_S
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.rbac import OF_OPERATORS, RIGHTS
@@ -219,7 +218,7 @@ def test_the_tenants_own_nodes_and_the_installations_are_tolerated(tmp_path: Pat
                 "key": f"node.kubernetes.io/{why}",
                 "operator": "Exists",
                 "effect": "NoExecute",
-                "tolerationSeconds": NODE_S,
+                "tolerationSeconds": 60,
             }
             for why in ("not-ready", "unreachable")
         ),

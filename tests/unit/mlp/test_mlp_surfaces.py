@@ -17,7 +17,7 @@ from mlp.commands.completion import SCRIPTS, complete
 from mlp.errors import UsageError
 from mlp.grammar.job_options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.grammar.query_options import STATES
-from mlp.grammar.verbs import ACTS, COMMAND, MAGIC, TAKES, VERBS, find, options_of, overview, parse, usage
+from mlp.grammar.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
 from mlp_api.jobs import JobCreate, JobShape
 from mlp_hub.domain.dimensions import COUNTED as DIMENSIONS_COUNTED
 from mlp_hub.domain.jobs.job import Phase, State
@@ -209,12 +209,6 @@ NAMES = {
 )
 def test_completion_knows_verbs_options_and_names(words, current, found):
     assert complete(words, current, COMMAND, lambda kind: NAMES[kind]) == found
-
-
-@pytest.mark.parametrize("takes", ACTS)
-def test_acts_are_those_that_help_shows(takes):
-    first = [way.lstrip("[").split()[0].rstrip("]") for way in TAKES[takes]().split(" | ")]
-    assert tuple(dict.fromkeys(word for word in first if word.isalpha() and word.islower())) == ACTS[takes]
 
 
 def test_there_is_a_completion_script_for_each_shell_that_help_names():

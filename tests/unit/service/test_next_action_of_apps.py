@@ -10,7 +10,8 @@ from mlp_hub.domain.apps.app import APP_MACHINE, App, AppPhase, AppSpec, replica
 from mlp_hub.domain.errors import IllegalTransition
 from mlp_hub.domain.jobs.job import Cause, Failure, Job, JobSpec, Phase, Replica, Target
 from mlp_hub.domain.resources import Resources
-from mlp_hub.service.apps.next_action import MOST_WAIT_S, STEADY_S, decide
+from mlp_hub.service.apps.next_action import STEADY_S, decide
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_language.message import msg
 
 A, P, T = AppPhase, Phase, Target
@@ -79,7 +80,7 @@ def test_an_ended_replica_is_counted_and_retried_with_growing_delays() -> None:
         1002.0,
     )
     many = decide(replace(APP, failures=50), failed, set(), 1000.0).app
-    assert many.not_before == 1000.0 + MOST_WAIT_S
+    assert many.not_before == 1000.0 + DEFAULTS.app_retry_max_s
     assert decide(replace(APP, failures=50), [], set(), 1000.0).start == (0,)
     steady = decide(replace(APP, failures=50), [job(phase=P.FAILED, ran=STEADY_S + 1)], set(), 1000.0).app
     assert steady.failures == 1

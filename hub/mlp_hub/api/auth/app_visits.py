@@ -20,14 +20,16 @@ from mlp_hub.store.tx import Tx
 
 CODE_S = 60.0
 """Safety: seconds that a code is good: bounds the harm of an address that somebody else reads."""
-VISIT_S = 12 * 3600.0
-"""Safety: seconds that a browser may use an app before it is led past the hub again: bounds the harm of a lost cookie."""
 
 
 class AppVisits:
-    """All visits of a database; the platform's sweep removes those that are over."""
+    """All visits of a database; the platform's sweep removes those that are over.
 
-    def __init__(self, db: Database, sessions: Sessions, clock: Callable[[], float]) -> None:
+    A browser may use an app for `visit_s` seconds before it is led past the hub again, which bounds the harm of a lost cookie.
+    """
+
+    def __init__(self, db: Database, sessions: Sessions, clock: Callable[[], float], visit_s: float) -> None:
+        self._visit_s = visit_s
         self._db = db
         self._sessions = sessions
         self._clock = clock
@@ -56,10 +58,12 @@ class AppVisits:
             if found.app != app or found.expires_at <= now:
                 return False  # it is used up nevertheless
             session = mask(code, found.masked)
-            tx.app_gate.add_visit(_name(cookie), AppVisit(app, False, mask(cookie, session), now + VISIT_S))
+            tx.app_gate.add_visit(
+                _name(cookie), AppVisit(app, False, mask(cookie, session), now + self._visit_s)
+            )
             return True
 
-        return (cookie, VISIT_S) if await self._db.write(work) else None
+        return (cookie, self._visit_s) if await self._db.write(work) else None
 
     async def session(self, app: str, cookie: str) -> BrowserSession | None:
         """Return the session that a cookie of this app's origin stands for; None where it is none, or over."""

@@ -17,7 +17,7 @@ from mlp_language.message import msg
 
 COOKIE = "mlp-recent"
 RECENT_S = 30 * 60
-"""Safety: seconds that an entered password counts as recent: bounds what a browser left open can change."""
+"""Limit of requests: seconds for which an entered password counts as recent. Actions that cannot be undone need a recent one."""
 CONFIRM = "/confirm"
 """The page below the hub's prefix where the password is entered again."""
 

@@ -21,8 +21,6 @@ from mlp_hub.store.records import StoredSession
 
 COOKIE = "mlp-session"
 """The cookie's name, where only one hub has the host name for itself."""
-LIFETIME_S = 14 * 24 * 3600
-"""Safety: seconds that a login lasts: bounds the harm of a lost cookie."""
 BELIEVED_S = 3.0
 """Tuning: seconds that a session is believed without reading it again: how soon a logout elsewhere counts, for fewer reads."""
 REMEMBERED = 10_000
@@ -40,9 +38,19 @@ class BrowserSession:
 
 
 class Sessions:
-    """All sessions of a database; the platform's sweep removes those that are over."""
+    """All sessions of a database; the platform's sweep removes those that are over.
 
-    def __init__(self, db: Database, clock: Callable[[], float], cookie: str = COOKIE) -> None:
+    `lifetime_s`: seconds that a login lasts, which bounds the harm of a lost cookie.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Callable[[], float],
+        cookie: str = COOKIE,
+        lifetime_s: float = 14 * 86_400.0,
+    ) -> None:
+        self.lifetime_s = lifetime_s
         self.cookie = cookie  # browsers share cookies between ports, so two hubs on a host need two names
         self._db = db
         self._clock = clock
@@ -51,7 +59,7 @@ class Sessions:
 
     async def create(self, user: str, token: str) -> BrowserSession:
         """Begin a session; on disk before it is returned."""
-        session = BrowserSession(secrets.token_urlsafe(32), token, user, self._clock() + LIFETIME_S)
+        session = BrowserSession(secrets.token_urlsafe(32), token, user, self._clock() + self.lifetime_s)
         stored = StoredSession(user, mask(session.id, token.encode()), session.expires_at)
         await self._db.write(lambda tx: tx.sessions.add(_name(session.id), stored))
         self._remember(session)

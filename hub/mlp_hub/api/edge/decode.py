@@ -40,7 +40,7 @@ TAKEN_APART = 64 << 10
 MOST_CHOICES = 20
 """Tuning: values of a field up to which an answer names them all, so that a reader can take them in."""
 JSON_DEPTH = 32
-"""Safety: levels that a body may be nested: bounds the stack that reading it takes."""
+"""Limit of requests: nested levels of a body."""
 READ_BEFORE = frozenset({"_xsrf", "zone", "language"})
 """Parameters of every route that are read before the handler: data that a browser cannot put in a header."""
 JOB_NAME_WORDS = msg(

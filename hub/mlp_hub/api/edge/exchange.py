@@ -43,7 +43,7 @@ DRAIN_S = 5.0
 """Safety: seconds that the rest of a refused body is read for before it is answered and closed: ends a sender that does not
 stop."""
 BODY_TIMEOUT_S = 120.0
-"""Safety: seconds in which a body must have come: ends those that are sent drop by drop."""
+"""Limit of requests: seconds until the body of a request must have come."""
 _tasks: set[asyncio.Task[None]] = set()
 
 

@@ -19,21 +19,37 @@ class Rate:
     burst: float
 
 
-RATES: Mapping[str, Rate] = {
-    "api": Rate(500, 5_000),
-    "app-visit": Rate(1, 100),
-    "change": Rate(0.1, 500),
-    "metrics": Rate(200, 2_000),
-    "service": Rate(20_000, 100_000),
-    "signup": Rate(0.2, 10),
-    "unknown-token": Rate(20, 100),
-}
-"""Buckets, per caller; sign-ups and unknown tokens are per address.
+def rates(
+    *,
+    api: float = 500,
+    change: float = 0.1,
+    metrics: float = 200,
+    signup: float = 0.2,
+    unknown_token: float = 20,
+) -> Mapping[str, Rate]:
+    """Return the buckets by their requests a second, per caller; sign-ups and unknown tokens are per address.
 
-`app-visit`: ways of a browser into an app, each of which is stored. `change`: entries of the audit
-log by callers that are not platform admins. `service`: the platform's own parts, which ask for
-everybody.
-"""
+    `app-visit`: ways of a browser into an app, each of which is stored. `change`: entries of the audit
+    log by callers that are not platform admins. `service`: the platform's own parts, which ask for
+    everybody. The burst of each is in proportion, and one request at least.
+    """
+    return {
+        "api": _rate(api, 10),
+        "app-visit": Rate(1, 100),
+        "change": _rate(change, 5_000),
+        "metrics": _rate(metrics, 10),
+        "service": Rate(20_000, 100_000),
+        "signup": _rate(signup, 50),
+        "unknown-token": _rate(unknown_token, 5),
+    }
+
+
+def _rate(per_second: float, times: int) -> Rate:
+    return Rate(per_second, max(1.0, per_second * times))
+
+
+RATES = rates()
+"""The buckets of an installation that sets none."""
 
 
 class Limiter:

@@ -69,7 +69,7 @@ async def entries(call: Call) -> Reply:
 async def decisions(call: Call) -> Reply:
     """List what the scheduler decided about all jobs, and why then, why there, why this one; the newest first.
 
-    Kept for 14 days, and with the job at most. A page may hold fewer than `limit` where they are long.
+    Kept for 14 days (`MLP_KEEP_DECISIONS_DAYS`), and with the job at most. A page may hold fewer than `limit` where they are long.
     """
     query: DecisionsQuery = call.query
     found, following = await call.platform.audit.decisions(

@@ -211,7 +211,7 @@ async def attempts(call: Call) -> list[JobAttempt]:
 async def decisions(call: Call) -> list[Decision]:
     """Tell why the scheduler admitted, preempted or resized the job: why then, why there, why this one.
 
-    Kept for 14 days. Names of other tenants' users and jobs are told to platform admins only.
+    Kept for 14 days (`MLP_KEEP_DECISIONS_DAYS`). Names of other tenants' users and jobs are told to platform admins only.
     """
     return await call.platform.decisions.decisions_of(
         call.context, call.user, call.params["job"], call.viewer, asker=call.principal.name

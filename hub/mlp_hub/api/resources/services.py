@@ -31,7 +31,7 @@ from mlp_hub.service.support.units import when
 from mlp_language.message import msg
 
 LIFETIME_S = 90 * 24 * 3600
-"""Safety: seconds that a token of a tenant's account holds that is asked for without a time: bounds the harm of a lost one."""
+"""Limit of requests: seconds that a token of a service account is valid, if it was requested without a time."""
 SCOPES = (
     ACCESS,
     JOBS_READ,

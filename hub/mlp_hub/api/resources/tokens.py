@@ -16,7 +16,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_language.message import msg
 
 TOKEN_LIFETIME_S = 30 * 24 * 3600
-"""Safety: seconds that a token lives that was asked for with another one: bounds the harm of a lost one."""
+"""Limit of requests: seconds that a token is valid, if it was requested with another token and without a time."""
 
 
 ENDS_SOON_S = 5 * 24 * 3600

@@ -12,7 +12,7 @@ from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
 
 SCENARIO_LIMIT = 4 * 1024 * 1024
-"""Safety: bytes of a scenario in a request: bounds memory."""
+"""Limit of requests: bytes of the body of a request with a scenario."""
 
 
 class SimulateQuery(Struct, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MOST_VALUES = 100
-"""Values of one point; more are left out."""
+"""Limit of runs: values of one metric point; further ones are left out."""
 
 
 @dataclass(frozen=True, slots=True)

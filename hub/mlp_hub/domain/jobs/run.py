@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 ParamValue = str | int | float | bool
 MOST_METRICS = 100
-"""Safety: metrics of one run of which the last and the best are kept; others are in its curves."""
+"""Limit of runs: metrics of one run whose last and best values can be compared."""
 MOST_PARAMS = 100
-"""Safety: parameters of one run that can be searched."""
+"""Limit of runs: parameters of one run that can be searched."""
 LONGEST_NAME = 100
 """Given: characters of a parameter's or metric's name, as points have it."""
 LONGEST_TEXT = 1000
-"""Safety: characters of a parameter's value that are kept to be shown and searched."""
+"""Limit of runs: characters of the value of a parameter that are stored."""
 AXES = frozenset({"epoch", "step", "progress"})
 """Values that describe a point itself: the last of them is shown, and none is best."""
 _ERRORS = {

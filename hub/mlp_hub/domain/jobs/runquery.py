@@ -16,9 +16,9 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg
 
 MOST_TERMS = 20
-"""Safety: terms of one search: each is a look at the values of all runs that are left."""
+"""Limit of runs: terms of one search."""
 LONGEST_QUERY = 1000
-"""Safety: characters of one search."""
+"""Limit of runs: characters of one search."""
 _SHOWN = 60
 TEXTS = ("name", "tag", "note", "tenant", "user", "state", "sweep")
 """Fields that are compared as text."""

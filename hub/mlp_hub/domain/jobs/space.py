@@ -16,7 +16,7 @@ from mlp_hub.domain.jobs.job import Param
 from mlp_language.message import Message, msg
 
 MOST_CHOICES = 1000
-"""Safety: values of one parameter, those that all parameters of a search are chosen of, and points of an array: choosing takes a time for each."""
+"""Limit of jobs: values of one parameter of a sweep, and points of an array."""
 _NARROWEST = 2.0**-1022
 """Given: the least positive number of 64 bits that is as exact as all others."""
 FORMS = "uniform(0, 1), loguniform(1e-5, 1), int(1, 8), logint(1, 1024), choice(a, b, c)"

@@ -13,9 +13,9 @@ from mlp_hub.domain.machine import Machine
 from mlp_language.message import NOTHING, Message, msg
 
 MOST_TRIALS = 1000
-"""Of one sweep, and members of one array."""
+"""Limit of jobs: trials of one sweep, and members of one array."""
 ALL_FAILED = 5
-"""Trials that fail before any other ends well, after which a sweep gives up."""
+"""Limit of jobs: trials that fail before any other ends well, after which the sweep ends."""
 
 
 class SweepPhase(StrEnum):

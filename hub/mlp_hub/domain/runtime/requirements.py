@@ -17,9 +17,9 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg
 
 MOST_TEXT = 64 << 10
-"""Safety: bytes of the requirements of one environment."""
+"""Limit of data: bytes of the requirements of an environment."""
 MOST_LINES = 500
-"""Safety: packages that requirements name: a resolver looks at each of their versions."""
+"""Limit of data: packages that the requirements of an environment name."""
 _SHOWN = 80
 """Safety: characters of a bad line that are repeated in the answer."""
 _MARK = "\ufeff"

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[a-z][a-z0-9.-]{0,49}")
 _USER = re.compile(r"(?!\.\.?$)[^/:\s]{1,255}")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 PART_MAX = 500
-"""Safety: bytes of the path of a part: as many of them as a job may name are kept with it."""
+"""Limit of data: bytes of the path of a part of a dataset."""
 _SHOWN = 100
 """Safety: characters of a bad value that are repeated in the answer."""
 

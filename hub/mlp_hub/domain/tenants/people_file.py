@@ -11,7 +11,7 @@ from mlp_hub.domain.tenants.account_names import is_valid, normalize, why_not
 from mlp_language.message import NOTHING, Message, msg
 
 MOST_LINES = 1000
-"""Safety: lines of one file of people."""
+"""Limit of teams: lines of one file of people."""
 SHOWN = 60
 """Safety: characters of a cell that a refusal repeats."""
 _COLUMNS: Mapping[str, str] = {

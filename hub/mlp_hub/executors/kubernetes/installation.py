@@ -63,6 +63,10 @@ class Installation:
     open: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
     prewarmed: int = 0  # images, at most, that all nodes are to have before they are needed
+    prewarmed_disk: float = 0.2  # the part of a node's disk that these may take
+    node_lost_s: int = 60  # from a node's loss until a rank there counts as lost, and its gang starts again
+    start_slack_s: int = 3600  # beyond its time limit, for images and for room, before the cluster ends a job
+    notebook_tmp: int = 512  # MiB of /tmp of a notebook server, which is memory
 
     @property
     def namespace(self) -> str:

@@ -17,14 +17,14 @@ from mlp_hub.kubernetes.errors import ClusterUnreachable, ForbiddenError
 from mlp_language.message import Message, msg, to_data
 
 IMAGE_S = 120.0
-"""Tuning: seconds in which an image may still be had: registries that come back, for how soon a wrong name is told."""
+"""Limit of kubernetes: seconds for which a node may fail to pull an image before the job fails."""
 _PULL = frozenset({"ErrImagePull", "ImagePullBackOff"})
 _NEVER = frozenset({"InvalidImageName", "ErrImageNeverPull"})
 _CONFIG = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
 )
 CONFIG_S = 20.0
-"""Tuning: seconds in which what a container needs may still turn up, for how soon it is told that it does not."""
+"""Limit of kubernetes: seconds for which a container may lack what it needs before the job fails."""
 _NO_SUCH_IMAGE = re.compile(
     r"(?i)not found|manifest unknown|does not exist|unauthorized|denied|no basic auth|invalid reference"
 )

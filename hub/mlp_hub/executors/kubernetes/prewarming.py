@@ -21,8 +21,6 @@ COMPONENT = "images"
 """Contract: component of the object that keeps images on nodes."""
 LEAST_NODES = 2
 """Tuning: nodes below which nothing is fetched before it is used: on the only one each image is fetched once anyway."""
-DISK_SHARE = 0.2
-"""Safety: of the disk of a node the most that images fetched so may take; the rest is what pods write, and other images."""
 UNKNOWN_SIZE = 2 << 30
 """Tuning: assumed bytes of an image that no node knows: more fetches fewer images, less fills the disk."""
 _WAIT = "import signal; signal.pause()"
@@ -50,7 +48,7 @@ def chosen(at: Installation, used: Iterable[str], nodes: Sequence[Object]) -> li
         for node in nodes
         if (disk := node.get("status", {}).get("allocatable", {}).get("ephemeral-storage"))
     ]
-    room = DISK_SHARE * min(disks) if disks else None
+    room = at.prewarmed_disk * min(disks) if disks else None
     found: list[str] = []
     for image in dict.fromkeys((at.image, *used)):
         size = sizes.get(image, UNKNOWN_SIZE)

@@ -51,20 +51,16 @@ from mlp_hub.sandbox import (
 from mlp_language.message import msg, verbatim
 
 T = TypeVar("T")
-MADE = 3
-"""Tuning: environments that are made at a time, of a team one: more at once, for processors, disk and network that jobs use as well."""
 LOOK_S = 0.1
 """Tuning: seconds between two looks whether a step is over: sooner, for less work."""
 MEASURE_S = 2.0
 """Tuning: seconds between two measurements of the files: less beyond the quota, for the disk."""
-LONGEST_S = 1800.0
-"""Safety: seconds that one step may take."""
 LIMITS = Limits(cpu=1000, ram_mib=2048, pids=512, tmp_mib=512, cpu_max=2000)
 """Safety: amounts of this machine that one step may take, outside of any quota."""
 LAST = 4096
 """Safety: bytes of a step's output that are told."""
 MOST_FILES = 500_000
-"""Safety: files, links and directories of one environment."""
+"""Limit of data: files, links and directories of an environment."""
 BASE = ".base"
 """Given: name of the file in an environment that says for which Python it was made."""
 _HOME, _UV = "/home/build", "/opt/mlp/uv"
@@ -95,15 +91,25 @@ class _Step:
 class LocalEnvironments:
     """Makes environments beside the datasets of `directories`; `builds` has a directory for each that is being made, of the platform's own.
 
-    `python` is the interpreter that jobs have without an environment.
+    `python` is the interpreter that jobs have without an environment. `at_once` are made at a time, of a team one. One step
+    may take `step_s` seconds.
     """
 
     def __init__(
-        self, builds: Path, directories: Directories, fence: Acting, python: str, index: PackageIndex
+        self,
+        builds: Path,
+        directories: Directories,
+        fence: Acting,
+        python: str,
+        index: PackageIndex,
+        *,
+        at_once: int = 3,
+        step_s: float = 1800.0,
     ) -> None:
+        self._step_s = step_s
         self._builds, self._directories, self._fence = builds, directories, fence
         self._python, self._index = python, index
-        self._makers = ThreadPoolExecutor(MADE, "environments")
+        self._makers = ThreadPoolExecutor(at_once, "environments")
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by tenant
         self._enders = ThreadPoolExecutor(1, "ended environments")
 
@@ -251,9 +257,9 @@ class LocalEnvironments:
             if time.monotonic() - measured > MEASURE_S:
                 steps.admit(max(charge_of([arriving / _CACHE]), charge_of([arriving / of.name])))
                 measured = time.monotonic()
-            if time.monotonic() - began > LONGEST_S:
+            if time.monotonic() - began > self._step_s:
                 raise BuildFailed(
-                    msg("it took longer than {n} minutes; name fewer packages", n=int(LONGEST_S / 60))
+                    msg("it took longer than {n} minutes; name fewer packages", n=int(self._step_s / 60))
                 )
         said = _last_lines(build)
         steps.report_output(said)

@@ -103,7 +103,8 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
 
     `run_root` holds a run directory per attempt, `directories` homes and jobs. `python` is the
     interpreter of the jobs' environment. `binds` are visible in every sandbox, such as the directory of
-    the platform's sockets. `index` is the source of packages of environments. `servers_root` holds the
+    the platform's sockets. `index` is the source of packages of environments, of which
+    `environments_at_once` are made at a time. One step of that may take `environment_step_s` seconds. `servers_root` holds the
     run directories of notebook servers, by user. `platform` are paths that a tenant's files may not be
     in.
     """
@@ -127,6 +128,8 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         servers_root: str | Path | None = None,
         platform: Sequence[Path] = (),
         index: PackageIndex = PackageIndex({}),  # noqa: B008 - it is frozen
+        environments_at_once: int = 3,
+        environment_step_s: float = 1800.0,
     ) -> None:
         self._root = str(run_root)
         os.makedirs(self._root, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -140,7 +143,15 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             directories, self._fence, tenants=SharedVolumeTenantFiles(directories, self._fence, platform)
         )
         builds = Path(self._root).with_name("environments")
-        self.environments = LocalEnvironments(builds, directories, self._fence, self._python, index)
+        self.environments = LocalEnvironments(
+            builds,
+            directories,
+            self._fence,
+            self._python,
+            index,
+            at_once=environments_at_once,
+            step_s=environment_step_s,
+        )
         self._fork_server = ForkServer()
         self._meter = ProcessMeter()
         self._callbacks: list[Callable[[str], None]] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from mlp_hub.safe_path import DirHandle, shown_time
 
 MOST_FILES = 2000
-"""Safety: entries of the checkpoint directory that are looked at; programs write what they like there."""
+"""Limit of jobs: entries of a checkpoint directory in which the newest checkpoint is searched."""
 DEEP = 3
 """Safety: levels of directories that are looked at, the checkpoint directory itself included: programs write what they like
 there."""

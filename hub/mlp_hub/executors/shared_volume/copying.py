@@ -24,9 +24,9 @@ from mlp_hub.safe_path import DirHandle
 from mlp_language.message import msg
 
 MOST_FILES = 100_000
-"""Safety: files and directories that one copy takes: bounds its time and its inodes."""
+"""Limit of data: files and directories of a model."""
 DEEPEST = 32
-"""Safety: directories in each other that one copy takes: each is held open meanwhile."""
+"""Limit of data: nested directories of a model."""
 CHUNK = 4 << 20
 """Tuning: bytes that are copied between two looks whether it is still wanted."""
 _FICLONE = 0x40049409

@@ -22,7 +22,7 @@ from mlp_hub.safe_path import DEEPEST, DirHandle, shown_time
 from mlp_language.message import Message, msg
 
 MOST_ENTRIES = 200_000
-"""Safety: entries of a directory that can be listed: each page looks at all of them."""
+"""Limit of data: entries of a directory of a job that can be listed."""
 LONGEST = 255
 """Given: bytes of a name that a file system takes."""
 SHOWN = 60

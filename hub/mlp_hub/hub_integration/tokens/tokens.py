@@ -33,7 +33,7 @@ from mlp_spawner.service import ServiceClient
 SLACK_S = 60
 """Seconds that a token may hold longer by its request: the time that it took to make; it is taken off again."""
 NOTE_MAX = 1000
-"""Given: characters of a token's note, of which JupyterHub's table takes 1023."""
+"""Limit of requests: characters of the note of a token."""
 LASTS_MAX = 100 * 365 * 86_400
 """Safety: seconds that a token may hold: a time that databases can store."""
 LISTED_MAX = {"roles": 10, "scopes": 500}
@@ -41,7 +41,7 @@ LISTED_MAX = {"roles": 10, "scopes": 500}
 RATES = {"made": Rate(0.1, 500)}
 """Safety: tokens that one person makes, as the API's `change`: each is a line of the audit log."""
 HELD_MAX = 1000
-"""Safety: tokens of one person: JupyterHub loads all of them for each list, and answers nobody meanwhile."""
+"""Limit of requests: tokens of one person."""
 _limiter = Limiter(time.monotonic, RATES)
 
 

@@ -16,7 +16,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.apps.endpoints import Endpoint, Endpoints
 from mlp_hub.service.apps.visitors import opens
-from mlp_hub.service.support.limits import KEYS_OF_APP
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
@@ -37,7 +37,15 @@ Wake = Callable[[str], Awaitable[None]]
 class AppGate:
     """Rules that the gateway asks; `wake` gets each app that a request is for."""
 
-    def __init__(self, db: Database, clock: Callable[[], float], endpoints: Endpoints, wake: Wake) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Callable[[], float],
+        endpoints: Endpoints,
+        wake: Wake,
+        most: ServiceLimits = DEFAULTS,
+    ) -> None:
+        self._most = most.app_keys
         self._db = db
         self._clock = clock
         self._wake = wake
@@ -166,12 +174,12 @@ class AppGate:
                     key=key,
                 )
                 raise Refused(Reason.CONFLICT, text)
-            if len(there) >= KEYS_OF_APP:
+            if len(there) >= self._most:
                 text = msg(
                     "app {name} has {n} keys, and the limit is {most}; revoke a key that nobody uses",
                     name=name,
                     n=len(there),
-                    most=KEYS_OF_APP,
+                    most=self._most,
                 )
                 raise Refused(Reason.INVALID, text)
             made = AppKey(made_id, app.uid, key, actor, now)

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 
 from mlp_hub.domain.apps.app import App, AppPhase, check_app_move
 from mlp_hub.domain.jobs.job import FINAL, Job, Phase, Target
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_language.message import NOTHING, Message, msg, msgs
 
 FIRST_WAIT_S = 1.0
 """Tuning: seconds before a replica that ended is followed by another; doubles with each that ends too: sooner back, for how much a
 crash loop costs."""
-MOST_WAIT_S = 300.0
-"""Tuning: seconds between two tries of an app that never starts; a trade of delay against cost."""
 STEADY_S = 600.0
 """Tuning: seconds after which a replica that ends counts as the first that did: for how long a loop is told from bad luck."""
 LOOP = 2
@@ -46,14 +45,21 @@ def slot_of(job: Job) -> int:
     return 0 if job.spec.slot is None else job.spec.slot
 
 
-def decide(app: App, jobs: Sequence[Job], ready: Collection[str], now: float) -> AppPlan:
-    """Decide; `ready` are the uids of the jobs that answer."""
+def decide(
+    app: App,
+    jobs: Sequence[Job],
+    ready: Collection[str],
+    now: float,
+    *,
+    retry_max_s: float = DEFAULTS.app_retry_max_s,
+) -> AppPlan:
+    """Decide; `ready` are the uids of the jobs that answer. At most `retry_max_s` seconds are between two tries of an app that never starts."""
     if app.phase is AppPhase.DELETING:
         return _delete(app, jobs)
     forget = tuple(job for job in jobs if job.phase in FINAL and job.target is not Target.DELETE)
     for job in forget:
         if job.target is not Target.CANCEL:
-            app = _failed(app, job)
+            app = _failed(app, job, retry_max_s)
     live = [job for job in jobs if is_live(job)]
     aside = [job for job in jobs if job.target is Target.SUSPEND and job.phase not in FINAL]
     current = [job for job in live if _generation(job) == app.generation]
@@ -84,11 +90,11 @@ def _delete(app: App, jobs: Sequence[Job]) -> AppPlan:
     return AppPlan(app, stop, forget, gone=not jobs)
 
 
-def _failed(app: App, job: Job) -> App:
+def _failed(app: App, job: Job, retry_max_s: float) -> App:
     """Count a replica that ended though nobody asked it to."""
     steady = job.started_at is not None and (job.finished_at or 0.0) - job.started_at > STEADY_S
     failures = 1 if steady else app.failures + 1
-    wait = min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 20), MOST_WAIT_S)
+    wait = min(FIRST_WAIT_S * 2.0 ** min(failures - 1, 20), retry_max_s)
     ended = job.finished_at or job.submitted_at
     why = job.failure_message
     if job.phase is Phase.FINISHED:

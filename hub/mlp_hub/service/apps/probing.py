@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from mlp_hub.service.apps.connecting import connect
 from mlp_hub.service.apps.endpoints import Address
+from mlp_hub.service.support.limits import DEFAULTS
 
 FIRST_S = 0.1
 """Tuning: seconds between the first two probes of a replica; grows: how soon it is found to answer, for how often it is asked."""
@@ -17,11 +18,9 @@ MOST_S = 2.0
 EVERY_S = 5.0
 """Tuning: seconds between two probes of a replica that answers: how soon it is noticed that it does not, for how often it is asked."""
 ANSWER_S = 5.0
-"""Safety: seconds in which a probe must be answered."""
+"""Limit of apps: seconds in which a replica must answer a probe."""
 MISSES = 3
-"""Safety: probes in a row that fail until a replica counts as one that does not answer: one that works hard is slow at times."""
-PATIENCE_S = 300.0
-"""Safety: seconds that a replica may take until it answers, after its start or in between; then it is ended, and another started."""
+"""Limit of apps: probes in sequence that fail until a replica counts as not ready."""
 
 
 class ReplicaProbe(NamedTuple):
@@ -43,9 +42,12 @@ class _Watched:
 
 
 class Probing:
-    """The probes of all replicas; `changed` is called with the uid of the app when one begins or ceases to answer."""
+    """The probes of all replicas; `changed` is called with the uid of the app when one begins or ceases to answer.
 
-    def __init__(self, changed: Callable[[str], None], *, patience_s: float = PATIENCE_S) -> None:
+    A replica that has not answered for `patience_s` seconds is overdue.
+    """
+
+    def __init__(self, changed: Callable[[str], None], *, patience_s: float = DEFAULTS.app_start_s) -> None:
         self._changed = changed
         self._patience_s = patience_s
         self._of: dict[str, dict[str, _Watched]] = {}

@@ -30,7 +30,7 @@ from mlp_hub.service.jobs import resolving, validation
 from mlp_hub.service.jobs.service import MOST_LINES
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.limits import APPS_OF_USER
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.service.support.runs import attempt_of
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.service import default_tenant, tenants_of
@@ -53,7 +53,9 @@ class AppService:
         executor: Executor,
         clock: Callable[[], float],
         pages: str,
+        most: ServiceLimits = DEFAULTS,
     ) -> None:
+        self._most = most.apps_per_user
         self._board, self._submissions, self._admission, self._forecasts = (
             board,
             submissions,
@@ -128,10 +130,10 @@ class AppService:
             if found is not None:
                 app = _changed(found, new, replaces=asked.replace)
             else:
-                if tx.apps.count(user) >= APPS_OF_USER:
+                if tx.apps.count(user) >= self._most:
                     raise Refused(
                         Reason.CONFLICT,
-                        msg("you have {n} apps, which is the limit; delete one first", n=APPS_OF_USER),
+                        msg("you have {n} apps, which is the limit; delete one first", n=self._most),
                     )
                 tx.users.ensure(user, now)
                 app = replace(new, port=tx.apps.free_port())
@@ -220,7 +222,7 @@ class AppService:
         """Delete all of a user who leaves; return whether none is left."""
 
         def work(tx: Tx) -> list[str]:
-            found = tx.apps.page(SYSTEM, user, limit=APPS_OF_USER)
+            found = tx.apps.page(SYSTEM, user, limit=self._most)
             for app in found:
                 if app.phase is not A.DELETING:
                     _put_deleting(tx, app)

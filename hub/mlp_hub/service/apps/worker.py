@@ -29,6 +29,7 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.former_members import gone_from, left_message
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.store.repos.jobs import Stale
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, to_data
@@ -62,7 +63,9 @@ class AppWorker:
         clock: Callable[[], float],
         *,
         probing: Probing | None = None,
+        most: ServiceLimits = DEFAULTS,
     ) -> None:
+        self._retry_max_s = most.app_retry_max_s
         self._queue, self._board, self._submissions, self._executor, self._clock = (
             queue,
             board,
@@ -72,7 +75,7 @@ class AppWorker:
         )
         self._effects = FencedEffects(executor, lease)
         self.endpoints = Endpoints()
-        self.probing = probing or Probing(self.look_at)
+        self.probing = probing or Probing(self.look_at, patience_s=most.app_start_s)
         self.last_asked: dict[str, float] = {}
         self._known: dict[str, float] = {}  # since when it is known how busy an app is
         self._loads: dict[str, list[tuple[float, float]]] = {}  # when, and how many requests were under way
@@ -161,7 +164,7 @@ class AppWorker:
         ready = {job.uid for job in running if job.attempt in answering}
         await self._end_overdue(app, running)
         app, idle_s = (replace(app, wanted=0), None) if has_left else self._scaled(app, ready)
-        plan = decide(app, jobs, ready, self._clock())
+        plan = decide(app, jobs, ready, self._clock(), retry_max_s=self._retry_max_s)
         if has_left and plan.app.phase is AppPhase.WAITING:
             plan = replace(plan, app=replace(plan.app, message=left_message(app.user, app.tenant)))
         self._publish(plan, running, placed, answering)

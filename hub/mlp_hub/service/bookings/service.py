@@ -19,6 +19,7 @@ from mlp_hub.service.bookings.feasibility import Occupancy, Supply, changed, rev
 from mlp_hub.service.bookings.wire import booking_to
 from mlp_hub.service.state.board import APPLIER
 from mlp_hub.service.support import limits, units
+from mlp_hub.service.support.limits import ServiceLimits
 from mlp_hub.service.support.told import notifying
 from mlp_hub.store import Database, Tx
 from mlp_language.message import Arg, Message, TenantRef, msg, some
@@ -45,8 +46,10 @@ class BookingService:
         nodes: Callable[[], Sequence[NodeInfo]],
         *,
         changed: Callable[[], None] = lambda: None,
+        most: ServiceLimits = limits.DEFAULTS,
     ) -> None:
         self._db = db
+        self._most = most
         self._clock = clock
         self._nodes = nodes
         self._changed = changed
@@ -85,10 +88,10 @@ class BookingService:
 
         def work(tx: Tx) -> booking_api.Booking:
             _existing(tx, tenant)
-            _check_times(window, now)
+            _check_times(window, now, self._most)
             _check_amount(window.amount)
             mine = tx.bookings.of_tenant(tenant, now)
-            if len(mine) >= limits.WINDOWS_OF_TENANT:
+            if len(mine) >= self._most.windows_per_tenant:
                 raise Refused(
                     Reason.INVALID,
                     msg(
@@ -200,7 +203,7 @@ def _seconds(field: str, time: datetime) -> float:
     return seconds
 
 
-def _check_times(window: BookedWindow, now: float) -> None:
+def _check_times(window: BookedWindow, now: float, most: ServiceLimits) -> None:
     start, end = window.start, window.end
     if end <= start:
         _invalid(
@@ -218,20 +221,20 @@ def _check_times(window: BookedWindow, now: float) -> None:
                 now=_at(now),
             )
         )
-    if end - start > limits.WINDOW_DAYS * DAY_S:
+    if end - start > most.window_days * DAY_S:
         _invalid(
             msg(
                 "the window is {days} days long, and the limit is {most_days} days. Give an earlier end, or reserve the amount in the team's quota",
                 days=f"{(end - start) / DAY_S:.4g}",
-                most_days=limits.WINDOW_DAYS,
+                most_days=most.window_days,
             )
         )
-    if start > now + limits.WINDOW_DAYS_AHEAD * DAY_S:
+    if start > now + most.window_days_ahead * DAY_S:
         _invalid(
             msg(
                 "start is {at}; a window must start within {most_days_ahead} days from now",
                 at=_at(start),
-                most_days_ahead=limits.WINDOW_DAYS_AHEAD,
+                most_days_ahead=most.window_days_ahead,
             )
         )
 

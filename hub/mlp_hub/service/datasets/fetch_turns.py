@@ -17,7 +17,7 @@ from math import inf
 from mlp_hub.executors.workspace import FETCHES
 
 MOST_OF_USER = 2
-"""Safety: sources of one user that are copied at a time: an endpoint that hardly sends holds up nobody else."""
+"""Limit of data: sources of one user that are copied at a time."""
 SHARED = 2
 """Safety: places that tenants have who have one already: the rest is for the first one of each."""
 HELD_S = 1800.0

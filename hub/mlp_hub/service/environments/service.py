@@ -25,6 +25,7 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.environments.worker import EnvironmentWorker
 from mlp_hub.service.quota.refusals import holder_of
 from mlp_hub.service.storage.environments import check_unused, no_images, not_here
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.networks import Networks
@@ -34,8 +35,6 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
 P = EnvironmentPhase
-MOST = 100
-"""Safety: environments of one tenant."""
 MOST_ALLOWED = 10
 """Tuning: images that a refusal names as allowed."""
 MOST_JOBS = 20
@@ -58,7 +57,9 @@ class EnvironmentService:
         clock: Callable[[], float],
         *,
         allowed: Collection[str] | None = (),
+        most: int = DEFAULTS.environments_per_tenant,
     ) -> None:
+        self._most = most
         self._db, self._executor, self._worker, self._networks = db, executor, worker, networks
         self._clock, self._allowed = clock, allowed
         self._uids = UidMaker()
@@ -87,10 +88,10 @@ class EnvironmentService:
             there = tx.environments.find(tenant, asked.name)
             if there is not None:
                 raise _taken(there, asked.name)
-            if tx.environments.count(tenant) >= MOST:
+            if tx.environments.count(tenant) >= self._most:
                 raise Refused(
                     Reason.INVALID,
-                    msg("the team has {n} environments; delete one that nobody needs", n=MOST),
+                    msg("the team has {n} environments; delete one that nobody needs", n=self._most),
                 )
             if asked.image is not None and not admin:
                 self._check_allowed(tx, tenant, asked.image)

@@ -34,7 +34,7 @@ TRIES = 5
 request."""
 _ASKED = msg("asked to cancel")
 MOST_LINES = 10_000
-"""Safety: lines of a log in one answer: bounds its size."""
+"""Limit of jobs: lines of a log in one answer."""
 # named here, because inside the class `list` is a method
 Page = tuple[list[jobs_api.Job], str | None]
 Timeline = list[jobs_api.Event]

@@ -26,7 +26,7 @@ from mlp_hub.service.state.frames import Frame
 from mlp_hub.service.support.runs import found_job
 
 TAIL_LINES = 1000
-"""Tuning: lines of each rank that a new watcher gets; older ones are read by `logs`."""
+"""Limit of jobs: lines of each rank that a new watcher of a log receives; `logs` returns the older ones."""
 _OVER = FINAL | {Phase.DELETING}
 
 

@@ -15,8 +15,6 @@ log = logging.getLogger(__name__)
 KIND = "images"
 """Kind of the one key in the work queue that stands for all images."""
 ALL = (KIND, "all")
-SINCE_S = 7 * 86_400.0
-"""Tuning: seconds back in which an image's use counts: with less the images change more often, with more they are out of date."""
 MOST_JOBS = 2000
 """Tuning: jobs that are looked at, the newest ones: work of a turn, for how well rare images are told apart."""
 AGAIN_S = 1800.0
@@ -24,7 +22,7 @@ AGAIN_S = 1800.0
 
 
 class ImagesUsed:
-    """Tells the executor now and then."""
+    """Tells the executor now and then, of the last `since_s` seconds: with less the images change more often, with more they are out of date."""
 
     def __init__(
         self,
@@ -33,7 +31,10 @@ class ImagesUsed:
         executor: Executor,
         lease: Leadership,
         clock: Callable[[], float],
+        *,
+        since_s: float,
     ) -> None:
+        self._since_s = since_s
         self._queue, self._db, self._executor, self._lease, self._clock = queue, db, executor, lease, clock
         queue.serve(KIND, self._report)
 
@@ -43,7 +44,7 @@ class ImagesUsed:
             self._queue.add(ALL)
 
     async def _report(self, _: str) -> bool:
-        since = self._clock() - SINCE_S
+        since = self._clock() - self._since_s
         used = await self._db.read(lambda tx: tx.jobs.images(since, MOST_JOBS) + tx.ledger.images(since))
         try:
             await self._lease.ensure_held()

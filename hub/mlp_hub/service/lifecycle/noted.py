@@ -14,7 +14,7 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
 MOST_PROGRAM = 262_144
-"""Safety: bytes of a script of which the text is kept with the run; of a longer one nothing is."""
+"""Limit of jobs: bytes of a script up to which its text is stored with the run."""
 
 
 async def program_of(workspace: Workspace, user: str, entry: str) -> str | None:

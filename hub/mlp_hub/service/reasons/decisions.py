@@ -30,10 +30,8 @@ PART = 0.025
 """Tuning: part of all time that telling may take: time of a cycle, for how much is told."""
 SAVED_S = 0.1
 """Tuning: seconds that may be saved up for telling decisions: a few in a row are all told."""
-KEPT_S = 14 * 86_400.0
-"""Tuning: seconds that explanations are kept: 14 days; disk, for how far back they are shown."""
 MOST_SHOWN = 200
-"""Safety: explanations of one job in one answer: bounds its size."""
+"""Limit of jobs: reasons of scheduling decisions about one job in one answer."""
 
 
 class Explanations:

@@ -13,7 +13,7 @@ from mlp_hub.domain.jobs.run import AXES
 
 By = Literal["step", "epoch", "time"]
 MOST_METRICS = 20
-"""Safety: metrics of a run of which curves are given in one answer."""
+"""Limit of runs: metrics of a run whose curves are in one answer."""
 COMPACT_AT = 65_536
 """Safety: points of a curve that are held; beyond, those before are thinned: bounds memory."""
 

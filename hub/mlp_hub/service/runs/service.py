@@ -26,7 +26,7 @@ from mlp_language.message import NOTHING, Message, msg
 MOST_TEXTS_DELETED = 100
 """Tuning: texts of runs that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 MOST_FOUND = 100_000
-"""Safety: runs that one search finds."""
+"""Limit of runs: runs that one search finds."""
 NAMED = 500
 """Tuning: found runs of which parameters and metrics are looked up to be columns."""
 CSV_PAGE = 500
@@ -36,9 +36,9 @@ AT_ONCE = 50
 PAGE = 20_000
 """Tuning: most points read at a time for a curve: a page of the store bounds the memory."""
 MOST_COMPARED = 50
-"""Safety: runs of which curves are given in one answer."""
+"""Limit of runs: runs whose curves are in one answer."""
 MOST_TAGS = 20
-"""Safety: tags of one run."""
+"""Limit of runs: tags of one run."""
 
 
 class RunService:

@@ -12,6 +12,7 @@ import msgspec
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.secret import SealedSecret
 from mlp_hub.domain.tenants.tenant import no_such_tenant
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -19,8 +20,6 @@ from mlp_language.message import msg
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-MOST = 50
-"""Safety: secrets of one tenant, or of one user."""
 _NONCE = 12
 """Given: bytes of a nonce of AES-GCM."""
 
@@ -28,9 +27,11 @@ _NONCE = 12
 class SecretService:
     """Use cases of secrets. Whether who asks may is for the caller to say; of tenant and user one is empty."""
 
-    def __init__(self, db: Database, clock: Callable[[], float], key: str) -> None:
+    def __init__(
+        self, db: Database, clock: Callable[[], float], key: str, most: int = DEFAULTS.secrets_per_owner
+    ) -> None:
         self._db, self._clock = db, clock
-        self._key = key
+        self._key, self._most = key, most
 
     async def store_secret(
         self, name: str, keys: Mapping[str, str], *, tenant: str = "", user: str = "", actor: str
@@ -47,10 +48,10 @@ class SecretService:
                 tx.users.ensure(user, now)
             if (
                 tx.secrets.get(tenant, user, name) is None
-                and len(tx.secrets.secrets_of(tenant, user)) >= MOST
+                and len(tx.secrets.secrets_of(tenant, user)) >= self._most
             ):
                 raise Refused(
-                    Reason.INVALID, msg("there are {n} secrets; remove one that nobody needs", n=MOST)
+                    Reason.INVALID, msg("there are {n} secrets; remove one that nobody needs", n=self._most)
                 )
             tx.secrets.put(SealedSecret(tenant, user, name, new.keys, sealed, new.changed_at, new.changed_by))
             detail = {"keys": ", ".join(new.keys)}

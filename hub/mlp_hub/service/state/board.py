@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 APPLIER = OF_JOBS
 MOST_EVENTS = 1000
-"""Safety: steps of one timeline that are kept; a job that fails for ever stays small."""
+"""Limit of jobs: steps of the timeline of a job that are stored, the newest ones."""
 MOST_DECISIONS = 200
 """Safety: explanations of decisions about one job that are kept, about: more are never shown."""
 

@@ -1,39 +1,51 @@
-"""Limits that people meet: refusals name them, and the reference page of limits is made of this table.
+"""Limits that refusals name: those that an operator can set, and those that are the same everywhere.
 
-Other numbers stay beside the code that they are about; `Tuning:` or `Safety:` below them brings them to the same page.
+The reference page of limits lists both. Any other number is beside the code that uses it, and is not on that page.
 """
 
 from __future__ import annotations
 
-WINDOW_DAYS = 30
-"""Days that one booked window may last."""
-WINDOW_DAYS_AHEAD = 366
-"""Days from now until a booked window may start."""
-WINDOWS_OF_TENANT = 100
-"""Booked windows of one tenant that are not over."""
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLimits:
+    """Limits that an operator can set: each field is the setting of its name, in its unit, with this default."""
+
+    apps_per_user: int = 50
+    app_keys: int = 50
+    app_start_s: float = 300.0
+    app_retry_max_s: float = 300.0
+    app_visit_hours: float = 12.0
+    sweeps_per_user: int = 500
+    environments_per_tenant: int = 100
+    runtimes_per_tenant: int = 50
+    secrets_per_owner: int = 50
+    windows_per_tenant: int = 100
+    window_days: int = 30
+    window_days_ahead: int = 366
+    what_if_runs: int = 2
+    what_if_jobs: int = 20_000
+    what_if_nodes: int = 10_000
+    what_if_s: float = 60.0
+    what_if_ram: int = 2048
+    session_days: float = 14.0
+    keep_decisions_days: float = 14.0
+    kubernetes_prewarmed_days: float = 7.0
+
+
+DEFAULTS = ServiceLimits()
+"""The limits of an installation that sets none."""
+
 WINDOWS_IN_ALL = 1000
-"""Booked windows of all tenants that are not over: all are checked again when a quota or the nodes change."""
-OFFERS_OF_USER = 8
-"""Offers to one user that are worked out at a time, waiting ones included: each costs as much as an answer why a job waits."""
-WHAT_IF_RUNS = 2
-"""What-if runs at a time, of all administrators together, one of each."""
-WHAT_IF_EXPORTS = 2
-"""Exports as a scenario at a time, of all administrators together, one of each."""
-WHAT_IF_JOBS = 20_000
-"""Jobs of one what-if run."""
-WHAT_IF_NODES = 10_000
-"""Nodes of one what-if run."""
-WHAT_IF_S = 60.0
-"""Seconds that both runs of a what-if may take together."""
+"""Limit of teams: booked windows of all teams that are not over; each is checked when a quota or the nodes change."""
 ANNOUNCEMENTS = 20
-"""Announcements to everybody, and to the members of one tenant, that are not over."""
+"""Limit of teams: announcements to everybody, and to the members of one team, that are not over."""
 ANNOUNCEMENT_DAYS = 366
-"""Days from now until an announcement ends."""
-APPS_OF_USER = 50
-"""Apps of one user: each is looked after as long as it is there, and has a port."""
-SWEEPS_OF_USER = 500
-"""Sweeps of one user: each has its trials for the record; delete those that nobody needs."""
+"""Limit of teams: days until the end of an announcement."""
+OFFERS_OF_USER = 8
+"""Limit of jobs: previews of one user that are computed at a time, waiting ones included."""
 UNCONFIRMED_S = 120.0
-"""Seconds that a resource request holds what it asked for until it is confirmed."""
-KEYS_OF_APP = 50
-"""Keys of one app."""
+"""Limit of notebooks: seconds that a start reserves its resources before the server confirms them."""
+WHAT_IF_EXPORTS = 2
+"""Limit of what-if: exports of a scenario at a time, of all administrators together, one of each."""

@@ -20,7 +20,7 @@ from mlp_language.message import msg
 LONGEST_KIND = 64
 """Safety: characters in the name of a kind of GPU, at most: bounds what one request can make us keep."""
 MOST_KINDS = 64
-"""Safety: kinds of GPU that one limit of a tenant may name, at most: bounds what one request can make us keep."""
+"""Limit of teams: kinds of GPU in one limit of a team."""
 
 
 def when(time: float) -> datetime:

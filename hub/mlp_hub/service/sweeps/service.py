@@ -20,7 +20,7 @@ from mlp_hub.domain.jobs.sweep import (
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.limits import SWEEPS_OF_USER
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.sweeps import wire
 from mlp_hub.service.sweeps.asked import budget_of, sweep_spec
@@ -43,8 +43,14 @@ class SweepService:
     """Use cases of sweeps. Whether who asks may is for the caller to say."""
 
     def __init__(
-        self, board: Board, submissions: Submissions, worker: SweepWorker, clock: Callable[[], float]
+        self,
+        board: Board,
+        submissions: Submissions,
+        worker: SweepWorker,
+        clock: Callable[[], float],
+        most: int = DEFAULTS.sweeps_per_user,
     ) -> None:
+        self._most = most
         self._board, self._submissions, self._worker, self._clock = board, submissions, worker, clock
         self.start = worker.start
         self.stop = worker.stop
@@ -61,10 +67,10 @@ class SweepService:
         new = Sweep(self._uids.make(now), spec, 1, S.RUNNING, budget_of(asked, spec, now), now)
 
         def work(tx: Tx) -> Sweep:
-            if tx.sweeps.count(user) >= SWEEPS_OF_USER:
+            if tx.sweeps.count(user) >= self._most:
                 raise Refused(
                     Reason.CONFLICT,
-                    msg("you have {n} sweeps, which is the limit; delete one first", n=SWEEPS_OF_USER),
+                    msg("you have {n} sweeps, which is the limit; delete one first", n=self._most),
                 )
             latest = tx.sweeps.find(context, user, asked.name)
             if latest is not None and latest.phase not in ENDED_SWEEPS:

@@ -19,15 +19,15 @@ from mlp_hub.domain.tenants.tenant import Role
 from mlp_language.message import Message, msg
 
 GROUPS_MOST = 1000
-"""Safety: groups of one person that are looked at; those beyond are left out, and told: bounds time and memory at each login."""
+"""Limit of teams: groups of one person that the login provider can name; further ones are left out."""
 GROUP_LONGEST = 255
 """Given: characters of a group's name that the hub's database keeps; longer ones are left out, and told."""
 TENANTS_MOST = 200
-"""Safety: tenants that the groups of one person give; those beyond are left out, and told: bounds what one login writes."""
+"""Limit of teams: teams that the groups of one person give."""
 LEFT_OUT_SHOWN = 20
 """Tuning: sentences on groups that were left out, in one go: enough to find the mistake, for the size of the audit log."""
 RULES_MOST = 200
-"""Safety: rules of a hub: bounds the time of each login."""
+"""Limit of teams: rules of `MLP_LOGIN_TENANTS`."""
 HOLE = "{tenant}"
 _NAME = re.compile(NAME_PATTERN)
 _HOLES = re.compile(r"\{tenant\}|\*")

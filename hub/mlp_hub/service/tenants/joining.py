@@ -22,9 +22,9 @@ from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
 MOST_ASKED = 10
-"""Safety: tenants that one person may be asking at once: nobody asks them all."""
+"""Limit of teams: teams that one person can ask to join at a time."""
 MOST_ASKING = 1000
-"""Safety: people who may be asking one tenant at once: bounds its list."""
+"""Limit of teams: people who can ask one team at a time."""
 ASKED = "asked"
 
 

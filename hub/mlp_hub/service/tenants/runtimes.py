@@ -11,13 +11,11 @@ from mlp_hub.domain.jobs.job import WAITING, Job
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.service.tenants.runtime_rules import runtime_from, runtime_to
 from mlp_hub.store.records import StoredRuntime
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
-
-MOST_OF_TENANT = 50
-"""Safety: runtimes of one tenant, at most: bounds what one request can make us keep."""
 
 
 class RuntimeService:
@@ -27,8 +25,15 @@ class RuntimeService:
     """
 
     def __init__(
-        self, board: Board, clock: Callable[[], float], *, review: bool = True, images: bool = False
+        self,
+        board: Board,
+        clock: Callable[[], float],
+        *,
+        review: bool = True,
+        images: bool = False,
+        most: int = DEFAULTS.runtimes_per_tenant,
     ) -> None:
+        self._most = most
         self._board = board
         self._clock = clock
         self._review = review
@@ -70,13 +75,13 @@ class RuntimeService:
         def work(tx: Tx, _: Changes) -> api.RuntimeInfo:
             _tenant_exists(tx, tenant)
             before = tx.runtimes.get(tenant, name)
-            if before is None and tx.runtimes.count(tenant) >= MOST_OF_TENANT:
+            if before is None and tx.runtimes.count(tenant) >= self._most:
                 raise Refused(
                     Reason.INVALID,
                     msg(
                         "{tenant} has {most} runtimes, which is the limit; remove one first",
                         tenant=tenant,
-                        most=MOST_OF_TENANT,
+                        most=self._most,
                     ),
                 )
             if before is not None:

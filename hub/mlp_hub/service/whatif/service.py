@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from mlp_hub.service.jobs.history import ATTEMPT_STEPS, at_full_width
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support import limits
 from mlp_hub.service.support.costly import CostlyTurns
+from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.service.support.units import check_kinds, counted_from, thousandths, when
 from mlp_hub.service.tenants.validation import check_limits, check_one_place, no_cohort_like_a_tenant
 from mlp_hub.service.whatif.task import Task, WhatIfOutcome
@@ -48,11 +50,6 @@ from mlp_hub.store.records import EndedJob
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, from_data, msg, msgs
 
-MEMORY = 2 * 1024**3
-"""Safety: bytes of address space of the process that runs a what-if: a run too large ends, not the service."""
-MOST_CPU_S = 120
-"""Safety: seconds of processor time after which the system ends a run whose service is not there any more to do so: bounds a
-run that nobody waits for."""
 LIKE_DAYS = 30
 """Tuning: days back from which ended jobs are taken to guess the length of others: time of an answer, for how far it looks."""
 MOST_LIKE = 5_000
@@ -70,25 +67,23 @@ class WhatIf:
         admission: Admission,
         clock: Callable[[], float],
         *,
-        most_jobs: int = limits.WHAT_IF_JOBS,
-        time_s: float = limits.WHAT_IF_S,
+        most: ServiceLimits = DEFAULTS,
         first_uid: int | None = None,
     ) -> None:
         """`first_uid` is as the policy of runs has it."""
         self._board = board
         self._admission = admission
         self._clock = clock
-        self._most_jobs = most_jobs
-        self._time_s = time_s
+        self._most = most
         uid = helpers.helper_uid(first_uid, helpers.SIMULATING)
-        self._within = helpers.Confinement(uid, MEMORY, MOST_CPU_S)
+        self._within = helpers.Confinement(uid, most.what_if_ram << 20, 2 * math.ceil(most.what_if_s))
         runs = msg(
             "{count} other users each have a run in progress, which is the limit; try again in a minute"
         )
         exports = msg(
             "{count} other users each have an export in progress, which is the limit; try again in a minute"
         )
-        self._runs = CostlyTurns(limits.WHAT_IF_RUNS, full=runs)
+        self._runs = CostlyTurns(most.what_if_runs, full=runs)
         self._exports = CostlyTurns(limits.WHAT_IF_EXPORTS, full=exports)
 
     async def simulate(
@@ -106,16 +101,16 @@ class WhatIf:
                 scenario=scenario,
                 lines=lines,
                 chart=chart,
-                most_jobs=self._most_jobs,
-                most_nodes=limits.WHAT_IF_NODES,
+                most_jobs=self._most.what_if_jobs,
+                most_nodes=self._most.what_if_nodes,
             )
             return _answer(await self._run(task), None, None, [])
         begin, before = await self.recording(asked.from_)
         changes = api.WhatIfChanges() if asked.changes is UNSET else asked.changes
-        after = changed_by(before, changes)
+        after = changed_by(before, changes, self._most.what_if_nodes)
         for n, most, what in (
-            (len(before.jobs), self._most_jobs, msg("jobs")),
-            (len(after.nodes), limits.WHAT_IF_NODES, msg("nodes")),
+            (len(before.jobs), self._most.what_if_jobs, msg("jobs")),
+            (len(after.nodes), self._most.what_if_nodes, msg("nodes")),
         ):
             if n > most:
                 raise Refused(
@@ -186,7 +181,9 @@ class WhatIf:
             raise Refused(Reason.INVALID, msg("history.since is before 1970; choose a later one"))
         if until <= since:
             raise Refused(Reason.INVALID, msg("history.until is not after history.since; choose a later one"))
-        ended, more, full = await self._board.db.read(lambda tx: _ended(tx, since, until, self._most_jobs))
+        ended, more, full = await self._board.db.read(
+            lambda tx: _ended(tx, since, until, self._most.what_if_jobs)
+        )
         begin = min((e.submitted_at for e in ended), default=since) if more else since
         jobs = [_recorded(e, begin, full.get(e.uid)) for e in reversed(ended) if e.has_run]
         open_ = sum(since <= j.submitted_at < until for j in self._board.jobs.values())
@@ -195,7 +192,7 @@ class WhatIf:
             "open": open_,
         }
         if more:
-            left_out["older"] = self._most_jobs
+            left_out["older"] = self._most.what_if_jobs
         return begin, past_of(snapshot, jobs, left_out)
 
     # ------------------------------------------------------------------ runs
@@ -212,12 +209,12 @@ class WhatIf:
         )
         data = await run_in(WorkKind.RECORDING, msgspec.json.encode, task, enc_hook=_plain)
         try:
-            async with asyncio.timeout(self._time_s):
+            async with asyncio.timeout(self._most.what_if_s):
                 out, err = await process.communicate(data)
         except TimeoutError:
             text = msg(
                 "this run takes longer than {time_s} s, which is the limit of a what-if here; ask for fewer jobs, or export a scenario with `mlp-hub simulate --export` and run it on your own machine",
-                time_s=self._time_s,
+                time_s=self._most.what_if_s,
             )
             raise Refused(Reason.INVALID, text) from None
         finally:
@@ -327,8 +324,10 @@ def _recorded(ended: EndedJob, begin: float, full: float | None) -> RecordedJob:
 # -------------------------------------------------------------------- changes
 
 
-def changed_by(recording: Recording, changes: api.WhatIfChanges) -> Recording:
-    """Return the recording with the changes; refuse names that are not there, or there already."""
+def changed_by(
+    recording: Recording, changes: api.WhatIfChanges, most_nodes: int = DEFAULTS.what_if_nodes
+) -> Recording:
+    """Return the recording with the changes; refuse names that are not there, or there already, and too many nodes."""
     known = {t.name: t for t in recording.tenants}
     names = {n.name for n in recording.nodes}
     for name in changes.tenants:
@@ -349,7 +348,7 @@ def changed_by(recording: Recording, changes: api.WhatIfChanges) -> Recording:
         if tenant.cohort in then:
             no_cohort_like_a_tenant(tenant)
         check_limits(tenant)
-    added = _added(changes.new_nodes, names.difference(changes.remove_nodes))
+    added = _added(changes.new_nodes, names.difference(changes.remove_nodes), most_nodes)
     return changed_recording(
         recording,
         tenants=tenants,
@@ -409,10 +408,10 @@ def _limits(key: str, given: Mapping[str, float | None]) -> Quota:
     return quota_of(found)
 
 
-def _added(asked: Sequence[api.WhatIfNodes], left: set[str]) -> list[Node]:
+def _added(asked: Sequence[api.WhatIfNodes], left: set[str], most: int) -> list[Node]:
     many = sum(nodes.count for nodes in asked)
-    if many > limits.WHAT_IF_NODES:  # said before they are made
-        _wrong("changes.new_nodes", f"these are {many} nodes; at most {limits.WHAT_IF_NODES} are run here")
+    if many > most:  # said before they are made
+        _wrong("changes.new_nodes", f"these are {many} nodes; at most {most} are run here")
     for nodes in asked:
         said = (nodes.name, nodes.gpu_kind or "", *nodes.labels, *nodes.labels.values())
         if not all(text.isprintable() for text in said):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from mlp_hub.service.support import limits
+from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.simulate.recorded import Recording
 
 
@@ -18,8 +18,8 @@ class Task:
     after: Recording | None = None
     lines: bool = False
     chart: bool = False
-    most_jobs: int = limits.WHAT_IF_JOBS
-    most_nodes: int = limits.WHAT_IF_NODES
+    most_jobs: int = DEFAULTS.what_if_jobs
+    most_nodes: int = DEFAULTS.what_if_nodes
 
 
 @dataclass(frozen=True, slots=True)

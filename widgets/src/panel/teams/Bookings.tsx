@@ -143,7 +143,7 @@ function BookForm({ tenant, names, done, cancel }: { tenant: string; names: stri
         {field("name", t("Window name"), { placeholder: "demo", autofocus: true })}
         {field("start", t("From"), { type: "datetime-local", hint: t("In {zone}", { zone: zoneName() }) })}
         {which("startWhich", t("Which one"), "start")}
-        {field("end", t("Until"), { type: "datetime-local", hint: length ? t("{length} long; 30 days at most", { length }) : t("30 days at most") })}
+        {field("end", t("Until"), { type: "datetime-local", hint: length ? t("{length} long", { length }) : "" })}
         {which("endWhich", t("Which one"), "end")}
       </div>
       <div class="mlp-form-grid">

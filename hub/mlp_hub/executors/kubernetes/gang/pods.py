@@ -25,24 +25,10 @@ ONE_NODE = "kubernetes.io/hostname"
 """Given: label by which pods are beside each other on one node; its value need not be the node's name."""
 SCHEDULER = "volcano"
 TMP_LEAST = 1024
-"""Safety: MiB of temporary files that a rank may have, where it has less memory than that; they are on its node's disk."""
+"""Limit of kubernetes: MiB of temporary files of a rank, or its memory if that is more."""
 GROUP = "scheduling.k8s.io/group-name"
 MARGIN_S = 5
 """Safety: seconds beyond the grace in which a rank's last lines are written before its pod is killed."""
-NODE_S = 60
-"""Tuning: seconds from a node's loss until a rank counts as lost: nodes that return, for an early restart.
-
-The restart is that of the rank's gang.
-"""
-_SILENT = tuple(
-    {
-        "key": f"node.kubernetes.io/{why}",
-        "operator": "Exists",
-        "effect": "NoExecute",
-        "tolerationSeconds": NODE_S,
-    }
-    for why in ("not-ready", "unreachable")
-)
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 TASK_INDEX = "volcano.sh/task-index"
@@ -165,8 +151,17 @@ def _where(shape: Outline, part: RankGroup) -> dict[str, Any]:
         "value": shape.spec.tenant,
         "effect": "NoSchedule",
     }
+    silent = (
+        {
+            "key": f"node.kubernetes.io/{why}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": shape.at.node_lost_s,
+        }
+        for why in ("not-ready", "unreachable")
+    )
     where: dict[str, Any] = {
-        "tolerations": [own, *_SILENT, *map(dict, shape.at.tolerations)],
+        "tolerations": [own, *silent, *map(dict, shape.at.tolerations)],
         "priorityClassName": shape.at.priority_class(JOB),
     }
     if affinity:

@@ -89,7 +89,7 @@ class Outline:
         """
         if self.spec.time_limit is None:
             return None
-        return int(self.spec.time_limit + self.spec.grace_s) + SLACK_S
+        return int(self.spec.time_limit + self.spec.grace_s) + self.at.start_slack_s
 
     @property
     def labels(self) -> dict[str, str]:
@@ -110,7 +110,3 @@ class Outline:
         made = kind.named(name or self.name, self.namespace, **fields)
         made["metadata"]["labels"] = self.labels
         return made
-
-
-SLACK_S = 3600
-"""Safety: seconds that images may take, and that pods may wait for each other, before a job with a time limit is ended."""

@@ -16,7 +16,7 @@ from mlp_hub.kubernetes.kinds import Object, labels_of
 from mlp_hub.scheduler.nodes.states import GROUP
 
 MOST = 1000
-"""Safety: nodes that a group may have: each that is absent is looked at as a node is."""
+"""Limit of kubernetes: nodes of one node group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from mlp_hub.executors.shared_volume.fetch.patience import patience
 CONNECT_S = 10.0
 """Safety: seconds for which a connection is waited for."""
 SILENT_S = 60.0
-"""Safety: seconds for which an endpoint may say nothing."""
+"""Limit of data: seconds for which a source may send nothing."""
 HEAD_S = 90.0
 """Safety: seconds in which the head of an answer has to be whole, however it drips and whatever else is said before it."""
 BODY_MAX = 8 << 20

@@ -14,7 +14,7 @@ from mlp_language.message import msg, some
 
 Parts = tuple[str, ...]
 MOST_KEYS = 500_000
-"""Safety: objects of one source: bounds memory."""
+"""Limit of data: objects of a source that a dataset is copied from."""
 DEEPEST = 64
 """Given: names in a path, as the files of datasets are served."""
 NAME_BYTES = 255
