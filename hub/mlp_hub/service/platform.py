@@ -48,6 +48,8 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
+from mlp_hub.service.monitoring.parts import MonitoredParts
+from mlp_hub.service.monitoring.service import Monitoring
 from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.service import NoticeService
@@ -373,6 +375,23 @@ class Platform:
         self._following: asyncio.Task[None] | None = None
         self.on_lead: list[Callable[[], Awaitable[None]]] = []
         self.on_lost: list[Callable[[], None]] = []
+        self.monitoring = Monitoring(
+            MonitoredParts(
+                db,
+                executor,
+                self.lease,
+                self.board,
+                self.admission,
+                self.queue,
+                self.metrics.points,
+                self.notices,
+                self.problems,
+                self.drains.nodes,
+                lambda: self.leads,
+            ),
+            clock,
+        )
+        self.on_lost.append(self.monitoring.lost)
         executor.on_nodes(self._nodes_changed)
 
     @property
@@ -391,6 +410,7 @@ class Platform:
 
     async def start(self) -> None:
         """Wait until no other platform decides about this database, recover, then run jobs."""
+        self.monitoring.start()
         self._following = asyncio.ensure_future(self._follow(first=True))
         await self._following
         self._housekeeper = asyncio.ensure_future(self._housekeep())
@@ -476,6 +496,7 @@ class Platform:
         self._summaries.start()
         await self.disk.start()
         self.metrics.start_reading()
+        self.monitoring.lead()
         await self.lease.confirm()  # whoever took it meanwhile is not to be hidden by this one
         self._leads = self.lease.is_held
         try:
@@ -515,6 +536,7 @@ class Platform:
     async def stop(self) -> None:
         """Decide and act no more; finish what is being stored."""
         await self._clock_watch.stop()
+        await self.monitoring.stop()
         if self._housekeeper is not None:
             self._housekeeper.cancel()
             await asyncio.gather(self._housekeeper, return_exceptions=True)
