@@ -209,16 +209,16 @@ class Exchange(HTTPMessageDelegate):
         return time.perf_counter() - self._begun
 
     def _concerns(self, viewer: Viewer, status: int) -> tuple[str, str]:
-        """Return for metrics the group of routes and the tenant that a request was for; empty where nobody knows.
+        """Return for metrics the group of routes and the tenant that a request was for: `none` and empty where nobody knows.
 
         A tenant is named only if it exists: callers can put any name into a path.
         """
         found = self._found
         if found is None:
-            return "", ""
+            return "none", ""
         own = viewer.own
         tenant = found.params.get("tenant", "")
-        if tenant and (status == 404 if own is None else tenant not in own):
+        if tenant and (status >= 400 if own is None else tenant not in own):
             tenant = ""
         if not tenant and own is not None and len(own) == 1:
             (tenant,) = own
