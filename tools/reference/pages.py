@@ -20,6 +20,7 @@ from mlp_hub.service.support import limits
 from mlp_hub.settings import table
 from mlp_hub.simulate import forms
 from reference.figures import figures_page
+from reference.monitoring import alerts_page, metrics_page
 from reference.numbers import numbers
 from reference.phases import phases_page
 from reference.rest import access_page, markdown_table, rest_page
@@ -191,6 +192,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "submit": submit_page,
     "scenarios": scenarios_page,
     "figures": figures_page,
+    "metrics": metrics_page,
+    "alerts": alerts_page,
 }
 """Name of each page and what makes it."""
 

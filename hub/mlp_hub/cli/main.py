@@ -224,6 +224,12 @@ def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
     return upgrade(settings, os.environ, check=args.check)
 
 
+def _monitor(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.commands import monitor  # noqa: PLC0415
+
+    return monitor.show(settings, args.file, args.token_file)
+
+
 def _simulate(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli.commands import simulate  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
@@ -429,6 +435,18 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--lines", type=int, default=100, metavar="N", help=say("the last N (100)"))
     sub.add_argument("--json", action="store_true", help=say("print one JSON object per line"))
     _add_backups(add)
+    sub = add(
+        "monitor",
+        _monitor,
+        say("print the rules, the scrape configuration or the inhibitions for Prometheus and Alertmanager"),
+    )
+    sub.add_argument("file", choices=("rules", "scrape", "inhibitions"))
+    sub.add_argument(
+        "--token-file",
+        default="/etc/prometheus/mlp-hub.token",
+        metavar="PATH",
+        help=say("file that has the token, for scrape (/etc/prometheus/mlp-hub.token)"),
+    )
     sub = add("simulate", _simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
     sub.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help=say("a file in YAML or JSON, - for standard input")

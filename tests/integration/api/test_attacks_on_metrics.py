@@ -19,9 +19,9 @@ from mlp_hub.app import listeners_of
 from mlp_hub.service.monitoring import service as monitoring
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.web.site import make_application
+from support.monitoring.scraped import OPEN_METRICS, Scraped
 from support.ports import free_port
 from support.rigs.api_rig import BASE, HOST, PLENTY, Answer, ApiRig, parts_of_story
-from support.scraped import OPEN_METRICS, Scraped
 from support.waiting import PATIENCE_S
 
 SCRAPER = "scrapers-token"

@@ -14,8 +14,8 @@ from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.monitoring import service as monitoring
 from mlp_hub.service.monitoring.table import METRICS
+from support.monitoring.scraped import OPEN_METRICS, Scraped
 from support.rigs.platform_rig import Rig, running_rig
-from support.scraped import OPEN_METRICS, Scraped
 from support.waiting import until
 
 GIB = 2.0**30
@@ -49,8 +49,8 @@ async def test_a_job_leaves_its_traces(tmp_path: Path) -> None:
         await until(waits)
         during = await scraped(rig)
         assert during.value("mlp_jobs", phase="running") == 1
-        assert during.by("mlp_queue_jobs", "reason") == {"New": 0, "QuotaExceeded": 1}
-        age = during.value("mlp_queue_oldest_age_seconds", reason="QuotaExceeded")
+        assert during.by("mlp_queue_jobs", "reason") == {"New": 0, "WaitingForQuota": 1}
+        age = during.value("mlp_queue_oldest_age_seconds", reason="WaitingForQuota")
         assert age is not None
         assert 0 <= age < 100
         assert during.value("mlp_tenant_quota", tenant="red", resource="cpu") == 3

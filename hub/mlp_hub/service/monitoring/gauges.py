@@ -99,7 +99,7 @@ def of_tenants(parts: MonitoredParts, look: DatabaseLook) -> Iterator[Family]:
     nothing = Resources()
     held = {name: dict(amounts(look.held.get(name, nothing))) for name in names}
     yield t.HELD, [((name, resource), amount) for name in names for resource, amount in held[name].items()]
-    for row, field in ((t.BORROWED, "borrowed"), (t.LENT, "lent")):
+    for row, field in ((t.BORROWED, "borrowed"), (t.LENT, "lent"), (t.OVER, "over")):
         yield (
             row,
             [

@@ -265,6 +265,12 @@ BORROWED = MetricRow(
     "Part of this amount that is beyond the nominal quota and belongs to other tenants.",
     ("tenant", "resource"),
 )
+OVER = MetricRow(
+    "mlp_tenant_over_limit",
+    _G,
+    "Amount that a tenant holds beyond its quota and what it may borrow; absent where it is within.",
+    ("tenant", "resource"),
+)
 LENT = MetricRow(
     "mlp_tenant_lent", _G, "Idle quota of a tenant that others hold now.", ("tenant", "resource")
 )
