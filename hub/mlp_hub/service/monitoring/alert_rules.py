@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MINUTE_S = 60
+"""Given: seconds of a minute."""
 ABSENT = "MLPHubAbsent"
 """Name of the alert that inhibits all others."""
 GROUP = "mlp-hub"

@@ -29,7 +29,7 @@ _FAMILIES: dict[MetricKind, Any] = {
 }
 
 
-class _Found:
+class _FoundMetrics:
     """Collector of values that were found already."""
 
     def __init__(self, families: Sequence[Family]) -> None:
@@ -53,7 +53,7 @@ class Exposition:
     def render(self, families: Sequence[Family], *, open_metrics: bool) -> tuple[bytes, str]:
         """Return the text and its type; for a thread, because it reads /proc."""
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Found(families))
+        registry.register(_FoundMetrics(families))
         registry.register(self._process)
         if open_metrics:
             made: bytes = openmetrics.generate_latest(registry)  # type: ignore[no-untyped-call]

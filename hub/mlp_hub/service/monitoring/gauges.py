@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from mlp_hub.domain.dimensions import BY_NAME
+from mlp_hub.domain.dimensions import BY_NAME, TABLE
 from mlp_hub.domain.jobs.job import FINAL, Phase
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.workload.workload import KINDS
@@ -28,7 +28,7 @@ MIB = 2**20
 """Given: bytes of a MiB."""
 _TITLES = {"ram": "memory", "rom": "storage"}
 """Names of resources, where the field has another word than the dimension."""
-_SCALES = {"ram": 1 / MIB, "shm": 1 / MIB, "rom": 1.0}
+_SCALES = {"rom": 1.0} | {row.name: 1 / MIB for row in TABLE if row.unit.startswith("MiB")}
 """Parts of a dimension's own unit in its base unit: MiB in bytes, bytes in bytes."""
 
 

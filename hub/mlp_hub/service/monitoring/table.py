@@ -1,6 +1,6 @@
 """The table of all metrics that `GET /metrics` shows; the reference page is generated from it.
 
-Names follow Prometheus: the prefix `mlp_`, base units, `_total` of counters, `_info` of gauges for joins. No label names a
+Names follow Prometheus: one prefix, base units, `_total` of counters, `_info` of gauges for joins. No label names a
 user, a job or a run, because their number only grows.
 """
 
