@@ -27,6 +27,7 @@ from mlp_hub.api.edge.call import API_BASES, BASE, Config
 from mlp_hub.api.edge.connections import Gate, raise_descriptors
 from mlp_hub.api.edge.limits import Rate, rates
 from mlp_hub.api.edge.listeners import Listener
+from mlp_hub.api.edge.server import ALWAYS
 from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
@@ -122,6 +123,7 @@ class ServiceProcess:
                 application,
                 behind_proxy=listener.behind_proxy,
                 gate=listener.admission(gate),
+                only=listener.only,
             )
             server.add_sockets(listener.open())
             self.servers.append(server)
@@ -317,6 +319,9 @@ def listeners_of(settings: Settings, replica: int) -> list[Listener]:
         found.append(Listener(proxy, True, proxies=settings.proxies))
     if tenants is not None:
         found.append(Listener(tenants, False))
+    if (scraped := settings.metrics_listens) is not None:
+        host, port = scraped
+        found.append(Listener((host, port + replica - 1), False, only=ALWAYS))
     return found
 
 

@@ -24,6 +24,7 @@ class WorkKind(Enum):
     ZONES = ("zones", 1)  # files of time zones
     EXPLAINING = ("explaining", 2)  # why jobs wait, and when they may start
     RECORDING = ("recording", 1)  # what a what-if takes, and what it answers
+    SCRAPES = ("scrapes", 1)  # texts of all metrics
 
 
 _threads = {kind: ThreadPoolExecutor(kind.value[1], kind.value[0]) for kind in WorkKind}

@@ -40,6 +40,7 @@ OWN_PATHS = {
     "mlp_hub/executors/shared_volume/lock_holders.py": "/proc",
     "mlp_hub/executors/local/executor.py": "run directories",
     "mlp_hub/executors/local/disk.py": "/proc: what processes have open, which is no path",
+    "mlp_hub/executors/local/machine_use.py": "/proc and the disk of the state directory",
     "mlp_hub/executors/local/node.py": "/proc and the disk of the state directory",
     "mlp_hub/executors/simulated/executor.py": "a journal, and directories in which no program ever ran",
     "mlp_hub/executors/kubernetes/gang/files.py": "the hub's own modules",

@@ -14,6 +14,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.settings import table
 from reference.figures import figures_page
 from reference.limits import limits_page
+from reference.monitoring import alerts_page, metrics_page
 from reference.phases import phases_page
 from reference.rest import access_page, markdown_table, rest_page
 from reference.scenarios import scenarios_page
@@ -127,6 +128,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "submit": submit_page,
     "scenarios": scenarios_page,
     "figures": figures_page,
+    "metrics": metrics_page,
+    "alerts": alerts_page,
 }
 """Name of each page and what makes it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from tornado.httpserver import HTTPServer
@@ -23,13 +23,14 @@ from mlp_hub.api.edge.limits import RATES, Limiter, Rate
 from mlp_hub.api.edge.patience import Patience
 from mlp_hub.api.edge.replay import RecentAnswers
 from mlp_hub.api.edge.server import Front
-from mlp_hub.api.edge.sockets import close_all
+from mlp_hub.api.edge.sockets import close_all, open_sockets
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.api.table import make_table
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.service.config import DAY_S
+from mlp_hub.service.monitoring.table import WEBSOCKETS
 from mlp_hub.service.tenants.signups import Applications
 
 if TYPE_CHECKING:
@@ -67,12 +68,20 @@ def make_service(
     platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
     platform.on_lost.append(close_all)
+    platform.monitoring.version = config.version
+    platform.monitoring.sources.append(lambda: [(WEBSOCKETS, [((), float(open_sockets()))])])
     sessions = Sessions(platform.db, clock, cookie, platform.policy.limits.session_days * DAY_S)
     uses = TokenUses(platform.db, clock, monotonic)
     limiter = Limiter(monotonic, rates)
     groups: dict[str, tuple[tuple[str, ...], float]] = {}
 
+    def used(principal: Principal, key: bytes, address: str) -> None:
+        if platform.leads:
+            uses.note(principal, key, address)
+
     async def seen(principal: Principal) -> None:
+        if not platform.leads:
+            return  # a replica on standby identifies scrapers, and stores nothing of them
         # the hub's groups decide; looked at again now and then, for a tenant named like one may be new
         known, until = groups.get(principal.name, ((), 0.0))
         if known == principal.groups and monotonic() < until:
@@ -100,7 +109,7 @@ def make_service(
         monotonic,
         seen=seen,
         allow_lookup=lambda address: limiter.take_token("unknown-token", network_of(address)),
-        used=uses.note,
+        used=used,
         stands=stands,
     )
     return Service(
@@ -120,12 +129,25 @@ def make_service(
 
 
 def make_server(
-    service: Service, application: Application, *, behind_proxy: bool, gate: ConnectionGate | None = None
+    service: Service,
+    application: Application,
+    *,
+    behind_proxy: bool,
+    gate: ConnectionGate | None = None,
+    only: Collection[str] = (),
 ) -> HTTPServer:
-    """Make the server of one listening socket; `gate` says whose connections it serves, and how many."""
+    """Make the server of one listening socket.
+
+    `gate` says whose connections it serves, and how many; `only` which paths it serves, where it does not serve all.
+    """
     patience = Patience()
     front = Front(
-        service, Gatekeeper(service, make_table()), application, patience, behind_proxy=behind_proxy
+        service,
+        Gatekeeper(service, make_table()),
+        application,
+        patience,
+        behind_proxy=behind_proxy,
+        only=only,
     )
     return GuardedServer(
         front,

@@ -91,6 +91,11 @@ class Route:
         return f"{self.wire_method} {self.path}"
 
     @property
+    def group(self) -> str:
+        """Name of the group of routes in metrics: the module of the handler."""
+        return self.handler.__module__.rsplit(".", 1)[-1]
+
+    @property
     def operation(self) -> str:
         """Name the route in OpenAPI and in logs: the handler's module and name."""
         return f"{self.handler.__module__.rsplit('.', 1)[-1]}_{self.handler.__name__}"

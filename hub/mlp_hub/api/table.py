@@ -15,6 +15,7 @@ from mlp_hub.api.resources import (
     jobs,
     metrics,
     models,
+    monitoring,
     notices,
     people,
     runs,
@@ -57,6 +58,7 @@ _MODULES = (
     announcements,
     app_gate,
     cluster,
+    monitoring,
     audit,
     whatif,
 )

@@ -231,6 +231,12 @@ def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
     return upgrade(settings, os.environ, check=args.check)
 
 
+def _monitor(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.commands import monitor  # noqa: PLC0415
+
+    return monitor.show(settings, args.file, args.token_file)
+
+
 def _simulate(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli.commands import simulate  # noqa: PLC0415
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
@@ -345,6 +351,24 @@ def _node_verbs(node: argparse.ArgumentParser) -> None:
     sub.set_defaults(command=_node_return)
 
 
+def _add_debug_dump(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
+    sub = add(
+        "debug-dump",
+        _debug_dump,
+        say("write versions, settings, checks, logs and numbers into an archive, without names and secrets"),
+    )
+    sub.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help=say("a new file; without it, one named by the time, here"),
+    )
+    sub.add_argument(
+        "--lines", type=int, default=2000, metavar="N", help=say("number of lines of each log (2000)")
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mlp-hub",
@@ -390,21 +414,7 @@ def _parser() -> argparse.ArgumentParser:
         say("print the parts that work on this machine and those that do not, with remedies"),
     )
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
-    sub = add(
-        "debug-dump",
-        _debug_dump,
-        say("write versions, settings, checks, logs and numbers into an archive, without names and secrets"),
-    )
-    sub.add_argument(
-        "file",
-        nargs="?",
-        type=Path,
-        metavar="FILE",
-        help=say("a new file; without it, one named by the time, here"),
-    )
-    sub.add_argument(
-        "--lines", type=int, default=2000, metavar="N", help=say("number of lines of each log (2000)")
-    )
+    _add_debug_dump(add)
     sub = add("token", _token, say("print a new token of a user, and nothing else"))
     sub.add_argument("--user", required=True, metavar="NAME")
     sub.add_argument(
@@ -451,6 +461,18 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--lines", type=int, default=100, metavar="N", help=say("the last N (100)"))
     sub.add_argument("--json", action="store_true", help=say("print one JSON object per line"))
     _add_backups(add)
+    sub = add(
+        "monitor",
+        _monitor,
+        say("print the rules, the scrape configuration or the inhibitions for Prometheus and Alertmanager"),
+    )
+    sub.add_argument("file", choices=("rules", "scrape", "inhibitions"))
+    sub.add_argument(
+        "--token-file",
+        default="/etc/prometheus/mlp-hub.token",
+        metavar="PATH",
+        help=say("file that has the token, for scrape (/etc/prometheus/mlp-hub.token)"),
+    )
     sub = add("simulate", _simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
     sub.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help=say("a file in YAML or JSON, - for standard input")

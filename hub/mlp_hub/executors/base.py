@@ -25,6 +25,7 @@ from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.environments import EnvironmentMaker
 from mlp_hub.executors.external import ExternalJobs
+from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.workspace import Home, JobRun, StoredPlace, Workspace
 from mlp_language.message import Message, msg
@@ -298,6 +299,15 @@ class Executor(Protocol):
 
         Nodes may come, go and change at any time; `on_nodes` says when. Order is kept as long as they are there.
         """
+        ...
+
+    @property
+    def cluster_calls(self) -> Mapping[str, int]:
+        """Numbers of requests to a cluster's API by verb and kind; empty without a cluster."""
+        ...
+
+    async def node_use(self) -> Sequence[NodeUse]:
+        """Read what nodes really use now, as far as it can be read; nodes that cannot be read are left out."""
         ...
 
     def trouble(self) -> Message | None:

@@ -43,6 +43,8 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
+from mlp_hub.service.monitoring.parts import MonitoredParts
+from mlp_hub.service.monitoring.service import Monitoring
 from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.service import NoticeService
@@ -401,6 +403,27 @@ class Components(Given):
         stand_by=(StopStage.INTAKE, MetricsService.stop_reading),
         close=(StopStage.STATE, MetricsService.stop),
         problems=MetricsService.problems,
+    )
+
+    monitoring: Made[Monitoring] = Made(
+        lambda p: Monitoring(
+            MonitoredParts(
+                p.db,
+                p.executor,
+                p.lease,
+                p.board,
+                p.admission,
+                p.queue,
+                p.metrics.points,
+                p.notices,
+                p.problems,
+                p.drains.nodes,
+                p.leads_now,
+            ),
+            p.clock,
+        ),
+        start=Monitoring.lead,
+        close=(StopStage.INTAKE, Monitoring.stop),
     )
 
     # --- components that only answer: nothing of them runs by itself

@@ -16,7 +16,7 @@ class Given:
 
     `clock` gives seconds since the epoch, `steady` measures durations where the clock can be set; without it,
     `clock` is never set. `alone`: the database lets no other service in. `lost` is called when another platform
-    has the lease. `provider` is the title of who manages people's groups; empty where nobody does.
+    has the lease, and `leads_now` tells whether this one leads. `provider` is the title of who manages people's groups; empty where nobody does.
     """
 
     def __init__(
@@ -30,9 +30,11 @@ class Given:
         groups: GroupPolicy | None,
         steady: Callable[[], float] | None,
         lost: Callable[[], None],
+        leads: Callable[[], bool],
     ) -> None:
         self.db, self.executor, self.clock, self.policy = db, executor, clock, policy
-        self.alone, self.groups, self.steady, self.lost = alone, groups, steady, lost
+        self.alone, self.groups, self.steady = alone, groups, steady
+        self.lost, self.leads_now = lost, leads
         self.provider = "" if groups is None else groups.title
         for row in rows(type(self)):
             getattr(self, row.name)

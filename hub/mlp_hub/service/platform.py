@@ -65,8 +65,17 @@ class Platform(Components):
         self._following: asyncio.Task[None] | None = None
         self._clock_watch = WallClockWatch(clock, self._clock_moved, steady or clock)
         super().__init__(
-            db, executor, clock, policy, alone=alone, groups=groups, steady=steady, lost=self._lease_lost
+            db,
+            executor,
+            clock,
+            policy,
+            alone=alone,
+            groups=groups,
+            steady=steady,
+            lost=self._lease_lost,
+            leads=lambda: self.leads,
         )
+        self.on_lost.append(self.monitoring.lost)
         executor.on_nodes(self.changes.nodes_changed)
 
     @property
@@ -85,6 +94,7 @@ class Platform(Components):
 
     async def start(self) -> None:
         """Wait until no other platform decides about this database, recover, then run jobs."""
+        self.monitoring.start()
         self._following = asyncio.ensure_future(self._follow(first=True))
         await self._following
         self._housekeeper = asyncio.ensure_future(self._housekeep())

@@ -129,6 +129,12 @@ class Settings(
         "they are pods, `kubernetes_address` and the third port after the public one.",
         kind="str",
     )
+    metrics_listen: str = setting(
+        "",
+        "HOST:PORT, or a port of 127.0.0.1 alone, at which the service answers `GET /metrics`, besides its public address; with "
+        "replicas, each further one at the next port. A token is needed here too. Empty: nowhere.",
+        kind="str",
+    )
     service_proxies: tuple[str, ...] = setting(
         ("127.0.0.0/8", "::1"),
         "Addresses or networks whose connections to `service_listen` are taken, and whose X-Forwarded-For is believed.",
@@ -264,7 +270,7 @@ class Settings(
         settings = cls(**values)
         # names and addresses that cannot be meant fail here
         _ = settings.base, settings.origins, settings.tls, settings.listens, settings.proxies
-        _ = settings.in_front, settings.hub_listens, settings.data_listens
+        _ = settings.in_front, settings.hub_listens, settings.data_listens, settings.metrics_listens
         _ = settings.volume
         settings.check_login()
         settings.check_mail()
@@ -312,6 +318,17 @@ class Settings(
                 "proxy from sandboxes"
             )
         return proxy, tenants
+
+    @property
+    def metrics_listens(self) -> tuple[str, int] | None:
+        """Where the first service listens on TCP for scrapers, as (host, port)."""
+        raw = self.metrics_listen
+        found = address("MLP_METRICS_LISTEN", f"127.0.0.1:{raw}" if raw.isascii() and raw.isdigit() else raw)
+        if found is not None and found[1] + self.replicas - 1 > 65535:
+            raise SettingsError(
+                f"MLP_METRICS_LISTEN is {raw!r}; {self.replicas} replicas need as many ports from there on, up to 65535"
+            )
+        return found
 
     @property
     def hub_listens(self) -> tuple[str, int] | None:

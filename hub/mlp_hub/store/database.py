@@ -50,6 +50,7 @@ class Database:
         self._file: tuple[int, int] | None = None
         self._fence: Fence | None = None
         self._cut: Callable[[], None] | None = None
+        self._on_commit: Callable[[float, bool], None] | None = None
         self._readers = ThreadPoolExecutor(readers, thread_name_prefix="mlp-store-reader")
 
     def open(self) -> None:
@@ -62,7 +63,7 @@ class Database:
             if self._guard:
                 self.check_schema()
             writer = Writer(self._write_engine, self._greet, self._expect_file)
-            writer.fence, writer.cut = self._fence, self._cut
+            writer.fence, writer.cut, writer.on_commit = self._fence, self._cut, self._on_commit
             writer.start()
         except BaseException as e:
             if self._file_guard is not None:
@@ -93,6 +94,12 @@ class Database:
         self._fence, self._cut = fence, cut
         if self._writer is not None:
             self._writer.fence, self._writer.cut = fence, cut
+
+    def on_commit(self, listener: Callable[[float, bool], None]) -> None:
+        """Have the writing thread call `listener` after each transaction: its seconds, and whether it was committed."""
+        self._on_commit = listener
+        if self._writer is not None:
+            self._writer.on_commit = listener
 
     async def write(self, fn: Callable[[Tx], T], *, durable: bool = True, fenced: bool = True) -> T:
         """Run `fn(tx)` in a transaction and return its result once that is durable.

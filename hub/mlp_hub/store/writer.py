@@ -112,6 +112,8 @@ class Writer:
         self.busy_since: float | None = None  # of time.monotonic: when the commit at work was begun
         self.commits = 0  # batches committed, and
         self.works = 0  # functions in them: their ratio is what group commit saves
+        self.on_commit: Callable[[float, bool], None] | None = None
+        """Called by the thread that writes after each transaction: its seconds, and whether it was committed."""
 
     def start(self) -> None:
         """Connect and begin to work; raises what connecting raises, and is of no use then."""
@@ -158,9 +160,11 @@ class Writer:
             self._ending = True
             return
         batch = [first]
-        self.busy_since = time.monotonic()
+        self.busy_since = began = time.monotonic()
+        committed = False
         try:
             self._commit(batch)
+            committed = True
             if self._passed is not None:
                 self._passed()
             refused = next((w.error for w in batch if _is_outage(w.error)), None)
@@ -176,6 +180,8 @@ class Writer:
                 self._recover(f"a transaction failed as a whole: {e}")
         finally:
             self.busy_since = None
+            if self.on_commit is not None:
+                self.on_commit(time.monotonic() - began, committed)
         _settle(batch)
 
     def _next(self) -> _Work | None:

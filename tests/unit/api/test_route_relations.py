@@ -27,6 +27,7 @@ ANYBODY = {
     "GET /offer": "made for the caller, in the caller's tenants",
     "GET /announcements": "told to everybody, and to members of the caller's tenants",
     "GET /tenants": "lists those that the caller is in",
+    "GET /metrics": "a scraper's: the scope alone decides, and only administrators hold it",
     "PUT /users/{user}:approve": "the admin of the tenant applied for may; the handler knows which that is",
     "DELETE /users/{user}": "as for approving",
 }
@@ -120,6 +121,7 @@ OTHER_SCOPES = {
     "PUT /nodes/{node}:drain": (scopes.CLUSTER_WRITE, "changes what the cluster takes"),
     "PUT /nodes/{node}:return": (scopes.CLUSTER_WRITE, "same"),
     "GET /announcements": (scopes.NOTICES_READ, "what is told, to notebooks too"),
+    "GET /metrics": (scopes.METRICS_READ, "JupyterHub's own, so that one token scrapes both"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
 }
 MINE = {

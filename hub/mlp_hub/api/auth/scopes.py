@@ -30,6 +30,8 @@ CLUSTER_WRITE = f"{PREFIX}cluster:write"
 LEDGER_WRITE = f"{PREFIX}ledger:write"
 STORED_WRITE = f"{PREFIX}stored:write"
 GATEWAY = f"{PREFIX}gateway"
+METRICS_READ = "read:metrics"
+"""Scope of a scraper: it is JupyterHub's own, so that one token scrapes the hub and the platform."""
 
 SCOPES: dict[str, str] = {
     JOBS_READ: "Read jobs, their logs, metrics and events; and environments.",
@@ -50,6 +52,7 @@ SCOPES: dict[str, str] = {
     CLUSTER_WRITE: "Take nodes out of service and give them back; tell everybody something.",
     LEDGER_WRITE: "Hold and give back quota; the platform's own parts only.",
     STORED_WRITE: "Take room for files that are written, and give it back; what holds files only.",
+    METRICS_READ: "Read the metrics of the platform and of JupyterHub; for a scraper such as Prometheus.",
     GATEWAY: "Ask who may open an app, and tell what was asked of it; the gateway to apps only.",
 }
 """Every scope with its description."""
@@ -125,5 +128,5 @@ Each has the scopes of the routes that it asks, and none of the ledger.
 
 
 def custom_scopes() -> dict[str, dict[str, str]]:
-    """Give the definitions for `c.JupyterHub.custom_scopes`."""
-    return {name: {"description": text} for name, text in SCOPES.items()}
+    """Give the definitions for `c.JupyterHub.custom_scopes`; JupyterHub has its own scopes already."""
+    return {name: {"description": text} for name, text in SCOPES.items() if name.startswith(PREFIX)}

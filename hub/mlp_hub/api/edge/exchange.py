@@ -164,11 +164,14 @@ class Exchange(HTTPMessageDelegate):
     async def _serve(self) -> None:
         request = self._request
         status = 200
+        viewer, took = answers.STRANGER, 0.0
         extra: Mapping[str, str]
         try:
             found = self._admitted()
             call = await self._call(found)
+            viewer = call.viewer
             result = await self._handle(found, call)
+            took = self._since_begun()  # an answer that is sent piece by piece may take hours
             status = found.route.status
             if isinstance(result, Reply):
                 status = result.status or status
@@ -193,12 +196,33 @@ class Exchange(HTTPMessageDelegate):
             what = f"{request.method} {operation}"
             viewer = await self._viewer()
             status, body, extra = answers.of_error(err, what, await self._reader(), viewer)
+            took = self._since_begun()
             _let_go(err)
             with contextlib.suppress(StreamClosedError):
                 await self._send(status, answers.JSON, answers.encode(body), extra, None)
+        self._service.platform.monitoring.events.request(*self._concerns(viewer, status), status, took)
         if access.isEnabledFor(logging.INFO):
-            took = (time.perf_counter() - self._begun) * 1000
-            access.info("%s %s %s %.1f ms", request.method, decode.clip(request.path), status, took)
+            took_ms = self._since_begun() * 1000
+            access.info("%s %s %s %.1f ms", request.method, decode.clip(request.path), status, took_ms)
+
+    def _since_begun(self) -> float:
+        return time.perf_counter() - self._begun
+
+    def _concerns(self, viewer: Viewer, status: int) -> tuple[str, str]:
+        """Return for metrics the group of routes and the tenant that a request was for: `none` and empty where nobody knows.
+
+        A tenant is named only if it exists: callers can put any name into a path.
+        """
+        found = self._found
+        if found is None:
+            return "none", ""
+        own = viewer.own
+        tenant = found.params.get("tenant", "")
+        if tenant and (status >= 400 if own is None else tenant not in own):
+            tenant = ""
+        if not tenant and own is not None and len(own) == 1:
+            (tenant,) = own
+        return found.route.group, tenant
 
     def _admitted(self) -> Admitted:
         if self._error is not None:

@@ -29,13 +29,14 @@ class Listener:
     """A row of the table. `where` is the path of a socket, or (host, port).
 
     `behind_proxy`: the proxy alone reaches it. `path` is the name under which a socket is found once its service leads, `proxies` who
-    may connect to the proxy's port.
+    may connect to the proxy's port. `only` are the paths that it serves; empty: all.
     """
 
     where: Path | tuple[str, int]
     behind_proxy: bool
     path: Path | None = None
     proxies: tuple[Network, ...] = ()
+    only: tuple[str, ...] = ()
 
     def open(self) -> Sequence[socket.socket]:
         """Listen; raise OSError where somebody else does."""

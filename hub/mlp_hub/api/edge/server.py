@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any
 
 from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest, split_host_and_port
@@ -23,7 +24,8 @@ from mlp_language.message import msg
 log = logging.getLogger(__name__)
 
 
-ALWAYS = ("/health", "/ready")
+METRICS = "/metrics"
+ALWAYS = ("/health", "/ready", METRICS)
 """Paths that a service answers even if it does not lead."""
 
 
@@ -33,6 +35,8 @@ class Front(Router):
     `behind_proxy`: the proxy alone reaches this socket. Then the last address of X-Forwarded-For is the
     proxy's own, and browsers come this way, so that the Host is checked. On the other socket the system
     tells callers apart by their connections. Such a header never identifies a caller.
+
+    With `only`, it serves only these paths, without the API's base before them.
 
     A service that is on standby, or is taking over, answers only the paths that show its state, and
     refuses all others.
@@ -46,8 +50,10 @@ class Front(Router):
         patience: Patience,
         *,
         behind_proxy: bool,
+        only: Collection[str] = (),
     ) -> None:
         self._service = service
+        self._only = only
         self._gatekeeper = gatekeeper
         self._application = application
         self._patience = patience
@@ -66,6 +72,11 @@ class Front(Router):
         if self._behind_proxy:
             _strip(request, self._service.config.base)
         path = _below_base(request.path)
+        if self._only:
+            path = request.path if path is None else path
+            if path not in self._only:
+                text = msg("{path} does not exist here", path=clip(request.path))
+                return Rejected(request, Refused(Reason.NOT_FOUND, text))
         platform = self._service.platform
         if not platform.leads and path not in ALWAYS:
             full = platform.reads_because

@@ -136,6 +136,11 @@ class StreamSocket(WebSocketHandler):
         self.close(TOKEN_ENDED, "the token is not valid any more")
 
 
+def open_sockets() -> int:
+    """Return the number of open WebSockets."""
+    return len(_living)
+
+
 def close_all() -> None:
     """Tell all clients that the service goes down; they come back by themselves."""
     for living in list(_living):

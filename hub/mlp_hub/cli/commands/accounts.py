@@ -8,6 +8,7 @@ import secrets
 import sys
 from urllib.parse import quote
 
+from mlp_hub.api.auth.scopes import ACCESS
 from mlp_hub.cli.errors import AwayFailure, CommandFailed, UsageFailure
 from mlp_hub.cli.http import HttpAnswer, request
 from mlp_hub.settings import Settings
@@ -186,7 +187,8 @@ def token(settings: Settings, name: str, scopes: list[str], *, note: str, expire
     """
     body: dict[str, object] = {"note": note or f"mlp-hub token by {os.environ.get('USER', 'operator')}"}
     if scopes:
-        body["scopes"] = scopes
+        # without it the platform accepts no token of a person, whatever else the token holds
+        body["scopes"] = scopes if ACCESS in scopes else [ACCESS, *scopes]
     if expires_in is not None:
         body["expires_in"] = expires_in
     # asked first: for a user that does not exist the hub answers as for one that may not be touched

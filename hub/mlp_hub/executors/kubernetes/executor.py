@@ -52,6 +52,7 @@ from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
 from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
+from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
 from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
@@ -146,6 +147,15 @@ class KubernetesExecutor(SharedVolumeLogs):
     def on_nodes(self, callback: Callable[[], None]) -> None:
         """Call back whenever `nodes` tells something else."""
         self._on_nodes(callback)
+
+    @property
+    def cluster_calls(self) -> Mapping[str, int]:
+        """Return the numbers of requests by verb and kind."""
+        return self._client.calls
+
+    async def node_use(self) -> Sequence[NodeUse]:
+        """Return nothing: the cluster's own exporters read its nodes."""
+        return ()
 
     def trouble(self) -> Message | None:
         """Say that the cluster is not heard of, and why."""

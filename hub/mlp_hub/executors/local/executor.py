@@ -40,11 +40,13 @@ from mlp_hub.executors.base import (
 from mlp_hub.executors.local import disk
 from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.gpus import assign
+from mlp_hub.executors.local.machine_use import read_node_use
 from mlp_hub.executors.local.node import gpus, local_node
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.local.prepare import HostContext, sandbox_spec
 from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
+from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.shared_volume.directories import Directories
@@ -179,6 +181,16 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
 
     def on_nodes(self, callback: Callable[[], None]) -> None:
         """Never call back: this machine stays what it is."""
+
+    @property
+    def cluster_calls(self) -> Mapping[str, int]:
+        """Return nothing: there is no cluster."""
+        return {}
+
+    async def node_use(self) -> Sequence[NodeUse]:
+        """Read what this machine uses."""
+        loop = asyncio.get_running_loop()
+        return [await loop.run_in_executor(self._disk_looker, read_node_use, self._nodes[0].name, self._root)]
 
     def trouble(self) -> Message | None:
         """Say nothing: it is this machine."""

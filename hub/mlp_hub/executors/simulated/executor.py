@@ -35,6 +35,7 @@ from mlp_hub.executors.base import (
     check_placement,
 )
 from mlp_hub.executors.following import follow
+from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import Condition, ConditionKind, NodeInfo, Taint
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence, Fenced
@@ -126,6 +127,15 @@ class SimulatedExecutor(Fenced):
     def on_nodes(self, callback: Callable[[], None]) -> None:
         """Call back when a node has come, gone or changed."""
         self._node_callbacks.append(callback)
+
+    @property
+    def cluster_calls(self) -> Mapping[str, int]:
+        """Return nothing: there is no cluster."""
+        return {}
+
+    async def node_use(self) -> Sequence[NodeUse]:
+        """Return nothing: simulated nodes use nothing."""
+        return ()
 
     def trouble(self) -> Message | None:
         """Say nothing: it is this machine."""

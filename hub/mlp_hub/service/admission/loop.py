@@ -36,6 +36,7 @@ from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore, matters
 from mlp_hub.service.admission.caps import KeptKeys, held_now, is_capped, of_member
 from mlp_hub.service.admission.commit import Decided, Starts, Stored, store_apart
 from mlp_hub.service.admission.cycle_watch import CycleWatch
+from mlp_hub.service.admission.reason_counts import ReasonCounts
 from mlp_hub.service.admission.snapshot import (
     Holders,
     Queues,
@@ -114,6 +115,8 @@ class Admission:
         self._task: asyncio.Task[None] | None = None
         self._refusals = 0  # cycles in a row in which something was refused
         self.watch = CycleWatch()
+        self.on_preempted: list[Callable[[Preempt], None]] = []
+        """Called with each decision to stop a job for another one, once it is stored."""
         self._one = asyncio.Lock()
         self.cycles = 0
         self.differences: list[str] = []  # between the kept core and one made anew, where that is checked
@@ -125,6 +128,7 @@ class Admission:
         self._usage_at = self._clock()
         self._kept, self._holders, self._holders_changed = None, None, True
         self._dirty.clear()
+        self._waits.begin()
         self._board.on_change(self._board_says)
         self._wake.set()
         self._task = asyncio.ensure_future(self._loop())
@@ -226,6 +230,11 @@ class Admission:
         return self._waits.said
 
     @property
+    def reason_counts(self) -> ReasonCounts:
+        """How many jobs wait for each of these reasons, and since when."""
+        return self._waits.counts
+
+    @property
     def pending(self) -> Mapping[str, ResourceRequest]:
         """The requests that wait to be admitted, by uid, as of the last cycle."""
         return {} if self._holders is None else self._holders.pending
@@ -249,8 +258,10 @@ class Admission:
         """Run one cycle, after the one in progress; return the number of admitted jobs."""
         # between storing and learning what was stored, the kept core is ahead of what others hold
         async with self._one:
-            with self.watch.one():
-                return await self._cycle()
+            with self.watch.one() as outcome:
+                admitted = await self._cycle()
+                outcome.is_held, outcome.admitted = self._waits.held is not None, admitted
+                return admitted
 
     async def _cycle(self) -> int:
         now = self._clock()
@@ -402,8 +413,17 @@ class Admission:
         if decided.usage:
             self._usage_at, self._usage_changed = now, False
         self._waits.written(decided.waits)
+        if decided.preempts:
+            self._tell_preempted(decided.preempts, stored)
         self._learn(kept, stored, now)
         return stored
+
+    def _tell_preempted(self, preempts: Sequence[Preempt], stored: Stored) -> None:
+        in_force = set(stored.in_force)
+        for preempt in preempts:
+            if preempt.uid in in_force:
+                for listener in self.on_preempted:
+                    listener(preempt)
 
     def _learn(self, kept: KeptCore, stored: Stored, now: float) -> None:
         """Tell the core what could not be stored."""

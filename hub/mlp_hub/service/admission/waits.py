@@ -11,6 +11,7 @@ from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import Admit, Verdict, Wait
 from mlp_hub.scheduler.reasons.verdicts import waits_for_preempted
 from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore
+from mlp_hub.service.admission.reason_counts import ReasonCounts
 from mlp_hub.service.state.board import Board, WaitChanged
 from mlp_hub.service.state.bus import QUEUE_TOPIC, job_topic
 
@@ -27,6 +28,7 @@ class WaitReasons:
         self._said: dict[str, Wait] = {}  # what was last written down of those that wait
         self._shown: dict[str, Wait] = {}  # what watchers were last told
         self._asked: dict[str, Wait] = {}  # of requests, when the queue was last told to be another one
+        self.counts = ReasonCounts()
         self.held: Verdict | None = None
         """Why nobody may start now, whatever the core says; None where somebody may."""
         self.tenants: Mapping[str, Verdict] = {}
@@ -104,12 +106,22 @@ class WaitReasons:
     def written(self, waits: Sequence[Wait]) -> None:
         """Note that these reasons are stored."""
         for wait in waits:
-            if wait.uid in self._board.waiting:
+            job = self._board.waiting.get(wait.uid)
+            if job is not None:
                 self._said[wait.uid] = wait
+                since = job.submitted_at if job.waiting_since is None else job.waiting_since
+                self.counts.put(wait.uid, wait.verdict.reason.value, since)
 
     def forget(self, uid: str) -> None:
         """Note that a job waits no more."""
-        self._said.pop(uid, None)
+        if self._said.pop(uid, None) is not None:
+            self.counts.remove(uid)
+
+    def begin(self) -> None:
+        """Forget what was stored of jobs that wait no more: another may have decided meanwhile."""
+        said, self._said = self._said, {}
+        self.counts = ReasonCounts()
+        self.written([wait for uid, wait in said.items() if uid in self._board.waiting])
 
     def show(self, kept: KeptCore | None) -> None:
         """Tell watchers whose reason or place has changed; of requests, which nobody watches alone, those who look at the queue."""

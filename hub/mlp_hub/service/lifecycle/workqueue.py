@@ -38,6 +38,8 @@ class WorkQueue:
         self._active: dict[Key, asyncio.Task[None]] = {}
         self._again: set[Key] = set()
         self._timers: dict[Key, asyncio.TimerHandle] = {}
+        self.failures = 0
+        """Turns of workers that failed, since this process began."""
 
     def serve(self, kind: str, work: Work) -> None:
         """Have objects of a kind worked on by `work`."""
@@ -62,6 +64,11 @@ class WorkQueue:
     async def stop(self) -> None:
         """Close, and wait until no worker is at anything."""
         await asyncio.gather(*self.close(), return_exceptions=True)
+
+    @property
+    def depth(self) -> dict[str, int]:
+        """Numbers of objects: those that a worker is at, that wait for one, and that wait for a time, as a retry."""
+        return {"active": len(self._active), "waiting": len(self._waiting), "later": len(self._timers)}
 
     def is_at(self, key: Key) -> bool:
         """Whether a worker is at an object."""
@@ -113,6 +120,7 @@ class WorkQueue:
         if (
             worker.cancelled() or worker.exception() is not None
         ):  # cancelled by what it waited for: none is lost
+            self.failures += 1
             self.add_after(key, self._backoff.failed(key))
         else:
             self._backoff.forget(key)

@@ -47,6 +47,8 @@ class PointStore:
         self._progress = progress
         self.listeners: list[Callable[[str], None]] = []
         """Called with the uid of a job whose points were stored."""
+        self.exporters: list[Callable[[str, Sequence[Sample]], None]] = []
+        """Called with the uid of a job and its points that were stored."""
 
     def store(self, tx: Tx, changes: Changes, uid: str, source: str, points: Sequence[Sample]) -> Appended:
         """Store those that follow without a gap; the timeline says when the job has all that it may have."""
@@ -78,6 +80,8 @@ class PointStore:
             return
         for listener in self.listeners:
             listener(uid)
+        for export in self.exporters:
+            export(uid, done.accepted)
         topic = job_topic(uid)
         if not self._board.bus.watched(topic):
             pass

@@ -54,6 +54,7 @@ class NoticeService:
         self._secrets, self._clock, self._policy = secrets, clock, policy
         self._sender = Sender(policy, first_uid)
         self._worker = NoticeWorker(queue, self._db, secrets, self._sender, clock=clock, policy=policy)
+        self.on_sent = self._worker.on_sent
         self._outbox = self.outbox = Outbox(self._look, clock)
         self._expected: dict[str, float] = {}  # by job that waits, the start that was expected first
         self._testing: set[str] = set()

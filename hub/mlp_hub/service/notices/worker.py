@@ -52,6 +52,8 @@ class NoticeWorker:
     ) -> None:
         self._queue, self._db, self._secrets = queue, db, secrets
         self._sender, self._clock, self._policy = sender, clock, policy
+        self.on_sent: list[Callable[[str, bool], None]] = []
+        """Called with the kind of a channel and whether it accepted what was sent."""
         queue.serve(KIND, self._work)
 
     def look_at(self, user: str) -> None:
@@ -85,6 +87,8 @@ class NoticeWorker:
         if wait > 0:
             return wait
         trouble = await self.send(channel, found, Reader(language or "en", zone))
+        for listener in self.on_sent:
+            listener(channel.kind.value, trouble is None)
         now, p = self._clock(), self._policy
         if trouble is None:
             new = replace(

@@ -24,6 +24,7 @@ from mlp_hub.service.state.bus import QUEUE_TOPIC, RESYNC, Bus, job_topic
 from mlp_hub.service.state.frames import Shared
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.state.moves import Move, Step
+from mlp_hub.service.state.tallies import Tallies
 from mlp_hub.service.state.user_limits import Weights
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import JobEvent, StoredPoint
@@ -97,6 +98,7 @@ class Changes:
     unread: dict[str, None] = field(default_factory=dict)  # their timelines have grown, nobody looked by what
     notices: MoveNotices | None = None
     notified: set[str] = field(default_factory=set)  # users who are told of something
+    moves: list[Move] = field(default_factory=list)
 
     def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
         """Append steps (uid, step) to the timelines of many jobs."""
@@ -117,6 +119,7 @@ class Changes:
                     tx.tokens.add(m.token, m.new.uid, now)
             return stored
         moves = [m.unless_left(tx, now) for m in moves]
+        self.moves += moves
         for m in moves:
             m.check()
         jobs = tx.jobs.update_many(
@@ -150,6 +153,7 @@ class Changes:
     def move(self, tx: Tx, move: Move, now: float) -> Job:
         """Store a transition with its events; the job's holdings are given back as it leaves the holding phases."""
         move = move.unless_left(tx, now)
+        self.moves.append(move)
         old, new = move.old, move.new
         move.check()
         stored = self.update(tx, new)
@@ -223,7 +227,10 @@ class Board:
         self.waiting: dict[str, Job] = {}
         self.holding: dict[str, Job] = {}
         self.weights = Weights()
+        self.tallies = Tallies()
         self._listeners: list[Callable[[Job, Job | None], None]] = []
+        self.on_moves: list[Callable[[Sequence[Move]], None]] = []
+        """Called with the moves of each transaction, once they are durable."""
         self._tasks: set[asyncio.Task[object]] = set()
         self.notices: MoveNotices | None = None
 
@@ -270,6 +277,7 @@ class Board:
         for index in (self.jobs, self.waiting, self.holding):
             index.clear()
         self.weights.clear()
+        self.tallies.clear()
 
     async def refresh(self, uid: str) -> Job | None:
         """Read a job again, after another writer was faster; None when it is gone."""
@@ -292,14 +300,20 @@ class Board:
                 self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
             for listener in self._listeners:
                 listener(job, before)
-        for uid, events in changes.events.items():
-            self.bus.publish(job_topic(uid), EventsAdded(tuple(events)))
-        for uid in changes.unread:
-            self.bus.publish(job_topic(uid), RESYNC)
+        if changes.moves:
+            for moved in self.on_moves:
+                moved(changes.moves)
+        self._tell_timelines(changes)
         for job in changes.removed:
             self._drop(job.uid)
             self.bus.publish(job_topic(job.uid), JobChanged(job, removed=True))
             self.bus.publish(QUEUE_TOPIC, {"type": "changed"})
+
+    def _tell_timelines(self, changes: Changes) -> None:
+        for uid, events in changes.events.items():
+            self.bus.publish(job_topic(uid), EventsAdded(tuple(events)))
+        for uid in changes.unread:
+            self.bus.publish(job_topic(uid), RESYNC)
 
     def _put(self, job: Job) -> bool:
         known = self.jobs.get(job.uid)
@@ -309,13 +323,16 @@ class Board:
             self._drop(job.uid)
             return True
         self.weights.change(known, job)
+        self.tallies.change(known, job)
         self.jobs[job.uid] = job
         _keep(self.waiting, job, job.phase is Phase.QUEUED)
         _keep(self.holding, job, job.phase in HOLDING)
         return True
 
     def _drop(self, uid: str) -> None:
-        self.weights.change(self.jobs.get(uid), None)
+        known = self.jobs.get(uid)
+        self.weights.change(known, None)
+        self.tallies.change(known, None)
         for index in (self.jobs, self.waiting, self.holding):
             index.pop(uid, None)
 

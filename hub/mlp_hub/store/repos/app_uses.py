@@ -26,6 +26,14 @@ class AppUses(Repo):
         before = None if row.before is None else _use.decode(row.before)
         return StoredUse(row.run, _use.decode(row.counted), before)
 
+    def of_tenants(self) -> dict[str, AppUse]:
+        """Return all that was counted of each tenant."""
+        found = {}
+        for row in self._c.execute(select(u).where(u.c.kind == "tenant")):
+            before = None if row.before is None else _use.decode(row.before)
+            found[row.name] = StoredUse(row.run, _use.decode(row.counted), before).total
+        return found
+
     def put(self, kind: str, name: str, use: StoredUse) -> None:
         """Store it, new or changed."""
         self._c.execute(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select, update
+from sqlalchemy import Row, delete, func, literal, select, update
 
 from mlp_hub.domain.notices.notice import Channel, ChannelKind, Notice, NoticeChoice, NoticeKind, QuietHours
 from mlp_hub.store import codec
@@ -102,6 +102,13 @@ class Notices(Repo):
         if kinds is not None:
             query = query.where(n.c.kind.in_(sorted(kinds)))
         return [_notice(row) for row in self._c.execute(query)]
+
+    def behind(self) -> tuple[int, float | None]:
+        """Return how many notices wait to be sent, counted for each channel, and the time of the oldest."""
+        wanted = c.c.events.like(literal('%"') + n.c.kind + literal('"%'))
+        query = select(func.count(), func.min(n.c.at)).where(n.c.user == c.c.user, n.c.id > c.c.sent, wanted)
+        number, oldest = self._c.execute(query.select_from(c)).one()
+        return int(number), oldest
 
     def told_since(self, uid: str, kind: NoticeKind, since: float) -> bool:
         """Return whether a notice of a job was stored since a time."""

@@ -1,0 +1,1 @@
+"""Monitoring: metrics of the platform for Prometheus, from one table."""

@@ -1,0 +1,178 @@
+"""Metrics of the platform: collected where things happen and from caches, and rendered when somebody scrapes them.
+
+A hub that nobody scrapes only adds to a few numbers: the library is not loaded, and the database is not looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.executors.node_use import NodeUse
+from mlp_hub.pools import WorkKind, run_in
+from mlp_hub.service.health.problems import Problem
+from mlp_hub.service.monitoring import gauges
+from mlp_hub.service.monitoring import table as t
+from mlp_hub.service.monitoring.events import PlatformEvents
+from mlp_hub.service.monitoring.gauges import Family
+from mlp_hub.service.monitoring.look import DatabaseLook, look_at
+from mlp_hub.service.monitoring.parts import MonitoredParts
+
+if TYPE_CHECKING:
+    from mlp_hub.service.monitoring.exposition import Exposition
+
+LOOK_S = 10.0
+"""Tuning: seconds for which a look at the database counts: fewer of them, for how late a change of a quota is seen."""
+TICK_S = 0.5
+"""Tuning: seconds between two measurements of the event loop's lag: finer with less, cheaper with more."""
+SHARED_S = 0.5
+"""Tuning: seconds for which one text answers all scrapes: bounds the work of a scraper that asks without a pause."""
+
+
+class Monitoring:
+    """Metrics of one platform; `clock` gives seconds since the epoch."""
+
+    def __init__(self, parts: MonitoredParts, clock: Callable[[], float]) -> None:
+        self._parts = parts
+        self._clock = clock
+        self.version = ""
+        self.events = PlatformEvents(clock)
+        self.sources: list[Callable[[], Sequence[Family]]] = []
+        """Further metrics of this replica, of parts that the service does not know."""
+        self._exposition: Exposition | None = None
+        self._look = DatabaseLook(float("-inf"))
+        self._looked = float("-inf")  # of time.monotonic
+        self._texts: dict[bool, tuple[float, tuple[bytes, str]]] = {}
+        self._one = asyncio.Lock()
+        self._ticking: asyncio.Task[None] | None = None
+        events = self.events
+        parts.db.on_commit(events.committed)
+        parts.admission.watch.over.append(events.cycle)
+        parts.admission.on_preempted.append(events.preempted)
+        parts.board.on_moves.append(events.moved)
+        parts.points.exporters.append(events.stored)
+        parts.notices.on_sent.append(events.sent)
+
+    def start(self) -> None:
+        """Measure the event loop from now on."""
+        if self._ticking is None:
+            self._ticking = asyncio.ensure_future(self._tick())
+
+    def lead(self) -> None:
+        """Note that this platform leads; its board forgot all listeners when it did not."""
+        self._parts.board.on_change(self.events.changed)
+        self.events.lease.add("acquired")
+
+    def lost(self) -> None:
+        """Note that this platform does not lead any more."""
+        self.events.lease.add("lost")
+
+    async def stop(self) -> None:
+        """Measure no more."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+            await asyncio.gather(self._ticking, return_exceptions=True)
+            self._ticking = None
+
+    async def scrape(self, accept: str) -> tuple[bytes, str]:
+        """Return the text of all metrics and its type, as the `Accept` header asks. Raises `Unavailable`."""
+        async with self._one:
+            open_metrics = wants_open_metrics(accept)
+            known = self._texts.get(open_metrics)
+            if known is not None and time.monotonic() - known[0] < SHARED_S:
+                return known[1]
+            families = await self._families()
+            # in a thread: a text of thousands of lines takes tens of milliseconds, in which all would wait
+            made = await run_in(WorkKind.SCRAPES, self._render, families, open_metrics)
+            self._texts[open_metrics] = time.monotonic(), made
+            return made
+
+    def _render(self, families: Sequence[Family], open_metrics: bool) -> tuple[bytes, str]:
+        if self._exposition is None:
+            from mlp_hub.service.monitoring.exposition import Exposition  # noqa: PLC0415 - loads the library
+
+            self._exposition = Exposition()
+        return self._exposition.render(families, open_metrics=open_metrics)
+
+    async def _families(self) -> list[Family]:
+        parts, now = self._parts, self._clock()
+        leads = parts.leads()
+        found = list(gauges.of_replica(parts, self.version, self._role(leads), await self._problems()))
+        if leads:
+            look, uses = await self._look_around(), await self._uses()
+            found += gauges.of_queue(parts, now)
+            found += gauges.of_tenants(parts, look)
+            found += gauges.of_look(look, now)
+            found += gauges.of_nodes(parts.nodes(), look, uses)
+            if self.events.last_cycle is not None:
+                found.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
+        for source in self.sources:
+            found += source()
+        found += [
+            (one.row, one.samples())
+            for one in self.events.all()
+            if leads or one.row.of is t.MetricScope.REPLICA
+        ]
+        return found
+
+    def _role(self, leads: bool) -> str:
+        if not leads:
+            return "follower"
+        return "standalone" if self._parts.db.alone else "leader"
+
+    async def _problems(self) -> Sequence[Problem]:
+        try:
+            return await self._parts.problems.now()
+        except Unavailable:
+            return ()
+
+    async def _look_around(self) -> DatabaseLook:
+        """Look at the database, unless that was done lately."""
+        if time.monotonic() - self._looked >= LOOK_S:
+            parts, now = self._parts, self._clock()
+            nodes = parts.nodes()
+            try:
+                self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now))
+            except Unavailable:
+                return self._look  # the problem is a metric of its own; what is known is shown
+            self._looked = time.monotonic()
+            self.events.keep({tenant.name for tenant in self._look.tenants})
+        return self._look
+
+    async def _uses(self) -> Sequence[NodeUse]:
+        try:
+            return await self._parts.executor.node_use()
+        except (OSError, Unavailable):
+            return ()
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + TICK_S
+            await asyncio.sleep(TICK_S)
+            self.events.loop_lag.observe(loop.time() - due)
+
+
+def wants_open_metrics(accept: str) -> bool:
+    """Return whether an `Accept` header asks for OpenMetrics 1 rather than for the text of Prometheus.
+
+    The library's own choice is not used: it repeats words of the header in the type of the answer, and fails at some of them.
+    """
+    best = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
+    for part in accept.split(","):
+        media, *parameters = (word.strip().lower() for word in part.split(";"))
+        given = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
+        old = media == "application/openmetrics-text" and not given.get("version", "1.").startswith("1.")
+        if media in best and not old:
+            best[media] = max(best[media], _quality(given.get("q", "1")))
+    return best["application/openmetrics-text"] > 0 and max(best, key=best.__getitem__) != "text/plain"
+
+
+def _quality(text: str) -> float:
+    try:
+        return min(max(float(text), 0.0), 1.0)
+    except ValueError:
+        return 0.0

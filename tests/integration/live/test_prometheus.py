@@ -1,0 +1,92 @@
+"""A real Prometheus scrapes a real hub with a token of the command, the platform and JupyterHub, and its alerts fire."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from support.hubs.live_hub import LiveHub
+from support.monitoring.prometheus import needs_prometheus, promtool, running, until_value
+from support.waiting import wait_for
+
+pytestmark = needs_prometheus
+TOKENS_USER = "admin"
+
+
+def token_of(hub: LiveHub, file: Path, user: str = TOKENS_USER) -> str:
+    """Make a scraper's token, and write it into a file."""
+    made = hub.run("token", "--user", user, "--scope", "read:metrics", "--note", "prometheus").stdout.strip()
+    file.write_text(made)
+    return made
+
+
+def scrape(hub: LiveHub, file: Path) -> dict[str, Any]:
+    """Return the configuration that the command prints, for an address that needs no name of localhost."""
+    printed = yaml.safe_load(hub.run("monitor", "scrape", "--token-file", str(file)).stdout)
+    found: dict[str, Any] = printed
+    for job in found["scrape_configs"]:
+        job["static_configs"] = [{"targets": [f"127.0.0.1:{hub.port}"]}]
+    return found
+
+
+def test_one_token_scrapes_the_platform_and_jupyterhub(hub: LiveHub, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    token_of(hub, file)
+    with running(tmp_path / "prometheus", scrape(hub, file)) as prometheus:
+        ((labels, _),) = until_value(prometheus, "mlp_build_info")
+        assert labels["executor"] == "local"
+        until_value(prometheus, "jupyterhub_total_users")
+        wait_for(lambda: set(prometheus.targets().values()) == {"up"})
+        for query in (
+            'mlp_tenant_held{tenant="default",resource="cpu"}',
+            'rate(mlp_node_cpu_seconds_total{mode="user"}[1m])',
+            'mlp_node_memory_bytes{state="available"}',
+            'mlp_node_disk_bytes{state="available"} / ignoring (state) mlp_node_disk_bytes{state="total"}',
+            "histogram_quantile(0.9, sum by (le) (rate(mlp_store_commit_duration_seconds_bucket[1m])))",
+            "sum by (code) (rate(mlp_http_requests_total[1m]))",
+            "process_resident_memory_bytes",
+            'mlp_replica_info{replica_role="standalone"}',
+        ):
+            until_value(prometheus, query)
+
+
+def test_a_token_that_is_not_a_scrapers_is_refused_and_the_target_is_down(
+    hub: LiveHub, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    file.write_text(hub.token("ann"))
+    refused = hub.run("token", "--user", "ann", "--scope", "read:metrics", check=False)
+    assert refused.returncode != 0
+    with running(tmp_path / "prometheus", scrape(hub, file)) as prometheus:
+        wait_for(lambda: all("403" in health for health in prometheus.targets().values()))
+        assert not prometheus.query("mlp_build_info")
+
+
+def test_failures_of_a_team_become_an_alert(hub: LiveHub, tmp_path: Path) -> None:
+    file, rules = tmp_path / "token", tmp_path / "rules.yml"
+    token_of(hub, file)
+    rules.write_text(hub.run("monitor", "rules").stdout)
+    promtool("check", "rules", rules)
+    found = yaml.safe_load(rules.read_text())
+    wanted = {"MLPJobFailuresHigh", "MLPHubAbsent"}
+    found["groups"][0]["rules"] = [one for one in found["groups"][0]["rules"] if one["alert"] in wanted]
+    for rule in found["groups"][0]["rules"]:
+        rule["for"] = "0s"  # what it says is tested by promtool, minute by minute
+    with running(tmp_path / "prometheus", scrape(hub, file), found) as prometheus:
+        before = until_value(prometheus, 'mlp_jobs_ended_total{result="failed"}')[0][1]
+        for number in range(2):
+            name = f"fails{number}"
+            hub.submit("ann", name, "raise SystemExit(3)")
+            hub.wait_phase("ann", name, "failed")
+        until_value(prometheus, f'mlp_jobs_ended_total{{result="failed"}} >= {before + 2}')
+        until_value(prometheus, 'mlp_jobs_failed_total{cause="program-error"} >= 2')
+        wait_for(lambda: prometheus.alerts().get("MLPJobFailuresHigh") == "firing")
+        assert "MLPHubAbsent" not in prometheus.alerts()
+
+
+@pytest.mark.parametrize("what", ["rules", "scrape", "inhibitions"])
+def test_what_the_command_prints_is_yaml(hub: LiveHub, what: str) -> None:
+    assert isinstance(yaml.safe_load(hub.run("monitor", what).stdout), dict)
