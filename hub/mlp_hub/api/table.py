@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.api.resources import (
+    accounting,
     announcements,
     app_gate,
     apps,
@@ -58,6 +59,7 @@ _MODULES = (
     app_gate,
     cluster,
     audit,
+    accounting,
     whatif,
 )
 

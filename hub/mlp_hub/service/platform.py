@@ -12,6 +12,7 @@ from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
+from mlp_hub.service.accounting.service import UsageService
 from mlp_hub.service.admission.answers import ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
@@ -135,6 +136,7 @@ class Platform:
         steady: Callable[[], float] | None = None,
     ) -> None:
         self.db = db
+        db.clock = clock
         self.executor = executor
         self.policy = policy
         self._clock = clock
@@ -352,6 +354,7 @@ class Platform:
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, self.drains.nodes, clock)
         self.audit = AuditLog(db)
+        self.accounting = UsageService(db, self.drains.nodes, clock)
         self.whatif = WhatIf(self.board, self.admission, clock, first_uid=policy.first_uid)
         self._watcher = Watcher(
             self.board, self.admission, self.forecasts, self.jobs, self.metrics, LogFeeds(executor)
@@ -611,6 +614,7 @@ class Platform:
         if not self._leads:
             return
         await self.db.write(lambda tx: tx.ledger.put_off(by))
+        await self.accounting.roll_up.put_off(by)
         self.datasets.put_off(by)
         self._app_worker.put_off(by)
 
@@ -631,6 +635,7 @@ class Platform:
                 await self.tenants.sample()
                 await self.former_members_servers.end_all()
                 await self.drains.review_drains()
+                await self.accounting.roll_up.roll_up()
                 await self.db.write(self._forget)
             except asyncio.CancelledError:
                 raise

@@ -46,6 +46,8 @@ class Database:
         self._read_engine = engines.make_engine(self.url, write=False, pool=readers)
         self._guard = guard
         self._file_guard = engines.FileGuard(str(self.url.database)) if guard and self._sqlite else None
+        self.clock: Callable[[], float] = time.time
+        """Gives the moments at which amounts begin and end to be held."""
         self._writer: Writer | None = None
         self._file: tuple[int, int] | None = None
         self._fence: Fence | None = None
@@ -61,7 +63,7 @@ class Database:
         try:
             if self._guard:
                 self.check_schema()
-            writer = Writer(self._write_engine, self._greet, self._expect_file)
+            writer = Writer(self._write_engine, self._greet, self._expect_file, lambda: self.clock())
             writer.fence, writer.cut = self._fence, self._cut
             writer.start()
         except BaseException as e:
@@ -124,7 +126,7 @@ class Database:
         """Open a reading transaction in this thread."""
         try:
             with self._read_engine.connect() as connection, connection.begin():
-                yield Tx(connection)
+                yield Tx(connection, self.clock)
         except DataError as e:
             raise ValueRefused(NO_PLACE) from e
         except DBAPIError as e:
@@ -141,7 +143,7 @@ class Database:
         """
         try:
             with self._patient_engine.connect() as connection, connection.begin():
-                yield Tx(connection)
+                yield Tx(connection, self.clock)
         except DBAPIError as e:
             raise StoreUnavailable(
                 msg("the database {name} cannot be written: {why}", name=self._name, why=str(e.orig))
