@@ -34,7 +34,9 @@ class PricePeriod(Request):
 class PriceList(Request):
     """Price list; each period begins where the one before ends."""
 
-    currency: Annotated[str, Meta(min_length=1, max_length=10, pattern=LINE_PATTERN, description="such as EUR")]
+    currency: Annotated[
+        str, Meta(min_length=1, max_length=10, pattern=LINE_PATTERN, description="such as EUR")
+    ]
     periods: Annotated[list[PricePeriod], Meta(max_length=200)]
 
 

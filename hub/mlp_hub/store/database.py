@@ -63,7 +63,7 @@ class Database:
         try:
             if self._guard:
                 self.check_schema()
-            writer = Writer(self._write_engine, self._greet, self._expect_file, lambda: self.clock())
+            writer = Writer(self._write_engine, self._greet, self._expect_file, self._now)
             writer.fence, writer.cut = self._fence, self._cut
             writer.start()
         except BaseException as e:
@@ -75,6 +75,9 @@ class Database:
                 ) from e
             raise
         self._writer = writer
+
+    def _now(self) -> float:
+        return self.clock()
 
     @property
     def alone(self) -> bool:

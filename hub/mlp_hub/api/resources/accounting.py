@@ -166,17 +166,45 @@ ROUTES = (
     Route("GET", f"{_OWN}:csv", own_csv, "Use and cost of a user as CSV", S, J, query=FileQuery, media=_CSV),
     Route("GET", _OF, of_tenant, "Use and cost of a tenant", A, R, query=OfTenantQuery, reply=UsageLines),
     Route(
-        "GET", f"{_OF}:csv", csv_of_tenant, "Use and cost of a tenant as CSV", A, R, query=FileQuery, media=_CSV
+        "GET",
+        f"{_OF}:csv",
+        csv_of_tenant,
+        "Use and cost of a tenant as CSV",
+        A,
+        R,
+        query=FileQuery,
+        media=_CSV,
     ),
     Route(
-        "GET", f"{_OF}:report", report_of_tenant, "Report of a tenant's month", A, R, query=MonthQuery, media=_MD
+        "GET",
+        f"{_OF}:report",
+        report_of_tenant,
+        "Report of a tenant's month",
+        A,
+        R,
+        query=MonthQuery,
+        media=_MD,
     ),
     Route("GET", _ALL, of_all, "Use and cost of everybody", P, C, query=OfAllQuery, reply=UsageLines),
     Route(
-        "GET", f"{_ALL}:csv", csv_of_all, "Use and cost of everybody as CSV", P, C, query=FileQuery, media=_CSV
+        "GET",
+        f"{_ALL}:csv",
+        csv_of_all,
+        "Use and cost of everybody as CSV",
+        P,
+        C,
+        query=FileQuery,
+        media=_CSV,
     ),
     Route(
-        "GET", f"{_ALL}:report", report_of_all, "Report of everybody's month", P, C, query=MonthQuery, media=_MD
+        "GET",
+        f"{_ALL}:report",
+        report_of_all,
+        "Report of everybody's month",
+        P,
+        C,
+        query=MonthQuery,
+        media=_MD,
     ),
     Route("GET", "/prices", prices, "The price list", Relation.ANYBODY, R, reply=PriceList),
     Route(

@@ -116,10 +116,18 @@ def _check_follows(before: PricePeriod, period: PricePeriod) -> None:
     ends = day_text(before.ends)
     if before.ends < period.begins:
         raise _refused(
-            msg("no price from {ends} to {begins}; let the period end where the next one begins", ends=ends, begins=begins)
+            msg(
+                "no price from {ends} to {begins}; let the period end where the next one begins",
+                ends=ends,
+                begins=begins,
+            )
         )
     raise _refused(
-        msg("two prices from {begins} to {ends}; let the period end where the next one begins", ends=ends, begins=begins)
+        msg(
+            "two prices from {begins} to {ends}; let the period end where the next one begins",
+            ends=ends,
+            begins=begins,
+        )
     )
 
 

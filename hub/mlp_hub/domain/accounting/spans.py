@@ -99,7 +99,9 @@ class LedgerSpan:
         work, name = work_of(self.applier, self.holder)
         return Account(self.tenant, self.user, work, name[:NAME_LENGTH])
 
-    def by_day(self, since: int | None = None, until: int | None = None) -> Iterator[tuple[int, Account, Held]]:
+    def by_day(
+        self, since: int | None = None, until: int | None = None
+    ) -> Iterator[tuple[int, Account, Held]]:
         """Split it by day and by gpu kind; `since` and `until` are days that bound it, the last one excluded."""
         account = self.account
         begin, end = _ms(self.begins if self.counted is None else self.counted), _ms(self.ends)

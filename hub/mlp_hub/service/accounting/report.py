@@ -15,7 +15,13 @@ from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render
 
 _MARKS = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>()#+-.!|~&"})
-HEADS = (msg("core-hours"), msg("of which idle"), msg("GiB-hours of memory"), msg("GPU-hours"), msg("GiB-days of storage"))
+HEADS = (
+    msg("core-hours"),
+    msg("of which idle"),
+    msg("GiB-hours of memory"),
+    msg("GPU-hours"),
+    msg("GiB-days of storage"),
+)
 
 
 async def month_report(
@@ -26,7 +32,10 @@ async def month_report(
     if number is None:
         raise Refused(
             Reason.INVALID,
-            msg("month is {text}; write a month from 2000 to 2199 such as 2031-03", text=repr((month or "")[:20])),
+            msg(
+                "month is {text}; write a month from 2000 to 2199 such as 2031-03",
+                text=repr((month or "")[:20]),
+            ),
         )
     where = {} if tenant is None else {"tenant": tenant}
     since, until = first_day(number), first_day(number + 1)
@@ -37,7 +46,7 @@ async def month_report(
 
 
 class _Writer:
-    def __init__(  # noqa: PLR0917 - all that is shown
+    def __init__(
         self,
         reader: Reader,
         by_owner: UsageFound,
@@ -62,9 +71,15 @@ class _Writer:
             cost = f"{money(total.total, 2)} {prices.currency}"
             lines += [f"**{self._say(msg('Total cost: {cost}', cost=cost))}**", ""]
         else:
-            lines += [self._say(msg("No prices are set for this month, so the report has amounts without costs.")), ""]
+            lines += [
+                self._say(msg("No prices are set for this month, so the report has amounts without costs.")),
+                "",
+            ]
         head = msg("team") if self._tenant is None else msg("member")
-        lines += self._table([head], [((key[0] or self._say(msg("former members")),), line) for key, line in self._by_owner.lines])
+        lines += self._table(
+            [head],
+            [((key[0] or self._say(msg("former members")),), line) for key, line in self._by_owner.lines],
+        )
         lines += [f"## {self._say(msg('By kind of work'))}", ""]
         lines += self._table([msg("work"), msg("GPU kind")], list(self._by_kind.lines))
         lines += self._prices()
@@ -80,7 +95,11 @@ class _Writer:
 
     def _table(self, heads: Sequence[Message], rows: Sequence[tuple[Sequence[str], Counted]]) -> list[str]:
         prices = self._by_owner.prices
-        titles = [*heads, *HEADS, *([] if prices is None else [msg("cost in {currency}", currency=prices.currency)])]
+        titles = [
+            *heads,
+            *HEADS,
+            *([] if prices is None else [msg("cost in {currency}", currency=prices.currency)]),
+        ]
         lines = [
             _row(self._say(title) for title in titles),
             _row("---" if i < len(heads) else "---:" for i in range(len(titles))),
@@ -116,7 +135,11 @@ class _Writer:
     def _nodes(self) -> list[str]:
         if not self._by_owner.nodes:
             return []
-        have, keep, held = self._by_owner.nodes[NODES], self._by_owner.nodes[PLATFORM], self._by_owner.total.held
+        have, keep, held = (
+            self._by_owner.nodes[NODES],
+            self._by_owner.nodes[PLATFORM],
+            self._by_owner.total.held,
+        )
         free = Held(max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0))
         lines = [f"## {self._say(msg('Nodes'))}", ""]
         titles = ("", self._say(HEADS[0]), self._say(HEADS[2]), self._say(HEADS[3]))

@@ -160,7 +160,9 @@ def asked_of(
     splits = tuple(dict.fromkeys(part for part in by.split(",") if part))
     if unknown := [part for part in splits if part not in SPLITS]:
         raise _invalid(
-            msg("lines cannot be split by {name}; choose of {names}", name=repr(unknown[0][:40]), names=SPLITS)
+            msg(
+                "lines cannot be split by {name}; choose of {names}", name=repr(unknown[0][:40]), names=SPLITS
+            )
         )
     given = {name: value for name, value in where.items() if value is not None}
     if month is not None:

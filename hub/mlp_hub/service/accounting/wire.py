@@ -68,7 +68,11 @@ def day_in(text: str, of: str) -> int:
     if day is None:
         raise Refused(
             Reason.INVALID,
-            msg("{of} is {text}; write a date from 2000 to 2199 such as 2031-03-01", of=of, text=repr(text[:20])),
+            msg(
+                "{of} is {text}; write a date from 2000 to 2199 such as 2031-03-01",
+                of=of,
+                text=repr(text[:20]),
+            ),
         )
     return day
 
@@ -82,5 +86,3 @@ def _period_of(period: api.PricePeriod) -> PricePeriod:
         read_price(period.gib_month, "gib_month"),
         {kind: read_price(price, f"gpu_hour of {kind}") for kind, price in period.gpu_hour.items()},
     )
-
-

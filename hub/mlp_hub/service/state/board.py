@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase
-from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.resources import milli
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import OF_JOBS, RequestPhase, check_request_move
 from mlp_hub.service.quota.node_shares import kinds_in, shares_of, total_of
 from mlp_hub.service.state.bus import QUEUE_TOPIC, RESYNC, Bus, job_topic

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, delete, func, select, update
 
 from mlp_hub.domain.accounting.days import DAY_S
 from mlp_hub.domain.accounting.spans import Account, Held, LedgerSpan
@@ -38,7 +38,10 @@ class Accounting(Repo):
 
     def spans_of(self, tenant: str | None, user: str | None) -> list[LedgerSpan]:
         """Return all spans that are not added up, of a tenant or a user only."""
-        return [_span_of(row) for row in self._c.execute(select(ledger_span).where(*_of(ledger_span, tenant, user)))]
+        return [
+            _span_of(row)
+            for row in self._c.execute(select(ledger_span).where(*_of(ledger_span, tenant, user)))
+        ]
 
     def added_up(self, last: int) -> None:
         """Remove the spans up to this number."""

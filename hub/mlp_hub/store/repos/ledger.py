@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BindParameter,
     BigInteger,
+    BindParameter,
     ColumnElement,
     Connection,
     Double,
@@ -113,17 +113,23 @@ _SPAN = {
 _KNOWN = select(t.c.applier, t.c.id).where(t.c.id.in_(bindparam("ids", expanding=True)), t.c.phase.in_(_HELD))
 NOTICED_S = 10.0
 """Tuning: seconds within which a change of the clock is noticed; work of these seconds keeps its beginning."""
-_CUT = ledger_span.insert().from_select(
-    list(_SPAN),
-    select(*_SPAN.values()).where(
-        t.c.applier == bindparam("of"),
-        t.c.id == bindparam("the_id"),
-        t.c.kind == "request",
-        or_(*(t.c.phase == p for p in _HELD)),
-        func.coalesce(t.c.counted, t.c.since) < _UNTIL,
-    ),
-)
-"""Stores what a row has held until now as a span, before the row changes; nothing where it holds nothing."""
+
+
+def _cut_in(phases: Sequence[str]) -> Any:
+    """Return the statement that stores as a span what a row has held until now; nothing unless it is in one of these phases."""
+    return ledger_span.insert().from_select(
+        list(_SPAN),
+        select(*_SPAN.values()).where(
+            t.c.applier == bindparam("of"),
+            t.c.id == bindparam("the_id"),
+            t.c.kind == "request",
+            or_(*(t.c.phase == p for p in phases)),
+            func.coalesce(t.c.counted, t.c.since) < _UNTIL,
+        ),
+    )
+
+
+_CUT, _CUT_LASTING = _cut_in(_HELD), _cut_in(_LASTING)
 
 
 class MeasuredUse(NamedTuple):
@@ -175,15 +181,13 @@ class Requests(Repo):
         self._cut(known, now)
         self._insert_all(t, [_row(r, now) for r in requests], ("applier", "id"), replaces=True)
 
-    def release_many(
-        self, applier: str, ids: Sequence[str], used: Sequence[MeasuredUse | None] = ()
-    ) -> None:
+    def release_many(self, applier: str, ids: Sequence[str], used: Sequence[MeasuredUse | None] = ()) -> None:
         """Mark those of these requests that are confirmed or being released as released, in one statement.
 
         `used`: what was measured of each.
         """
         if ids:
-            self._cut([(applier, i) for i in ids], self._clock(), used)
+            self._cut([(applier, i) for i in dict.fromkeys(ids)], self._clock(), used, _CUT_LASTING)
             self._many(_RELEASE, [{"of": applier, "the_id": i} for i in ids])
 
     def forget(self, applier: str, request_id: str) -> None:
@@ -192,13 +196,18 @@ class Requests(Repo):
         self._c.execute(delete(t).where(t.c.applier == applier, t.c.id == request_id))
 
     def _cut(
-        self, keys: Sequence[tuple[str, str]], now: float, used: Sequence[MeasuredUse | None] = ()
+        self,
+        keys: Sequence[tuple[str, str]],
+        now: float,
+        used: Sequence[MeasuredUse | None] = (),
+        statement: Any = _CUT,
     ) -> None:
+        """Store what these rows have held until now as spans: a row that goes on holding then begins at `now`."""
         if not keys:
             return
         measured = used or [None] * len(keys)
         self._many(
-            _CUT,
+            statement,
             [
                 {
                     "of": of,
