@@ -16,7 +16,7 @@ Day = Annotated[str, Meta(min_length=10, max_length=10, pattern=LINE_PATTERN, de
 GpuKindName = Annotated[str, Meta(min_length=1, max_length=100, pattern=LINE_PATTERN)]
 
 
-class PricePeriod(Request):
+class PricesOfPeriod(Request):
     """Prices from `begins` to before `ends`; without an end they stay in force.
 
     They are per core-hour, per GiB-hour of memory, per GiB-month of storage, and per GPU-hour by kind. The kind `*` is for
@@ -31,13 +31,13 @@ class PricePeriod(Request):
     gpu_hour: Annotated[dict[GpuKindName, Price], Meta(max_length=100)] = field(default_factory=dict)
 
 
-class PriceList(Request):
+class Prices(Request):
     """Price list; each period begins where the one before ends."""
 
     currency: Annotated[
         str, Meta(min_length=1, max_length=10, pattern=LINE_PATTERN, description="such as EUR")
     ]
-    periods: Annotated[list[PricePeriod], Meta(max_length=200)]
+    periods: Annotated[list[PricesOfPeriod], Meta(max_length=200)]
 
 
 class UsageLine(Response):

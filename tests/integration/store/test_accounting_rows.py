@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -64,11 +65,19 @@ def request(name: str, chance: random.Random, clock: Clock, phase: RequestPhase)
     holder = "app web 1" if chance.random() < 0.3 else f"j{name}@2"
     expires = clock.now + chance.uniform(0, 400) if phase is P.TRIED else None
     return ResourceRequest(
-        name, applier, chance.choice(TENANTS), amount, phase, clock.now, expires, holder=holder, user=chance.choice(USERS)
+        name,
+        applier,
+        chance.choice(TENANTS),
+        amount,
+        phase,
+        clock.now,
+        expires,
+        holder=holder,
+        user=chance.choice(USERS),
     )
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -101,14 +110,14 @@ async def step(db: Database, clock: Clock, chance: random.Random, number: int) -
             else:
                 size = chance.randrange(10**12)
                 owner = USERS[int(uid[1]) % 3]
-                tx.stored.put(StoredItem(uid, StoredKind.DATASET, TENANTS[int(uid[1]) % 2], owner, uid, START, size))
+                tx.stored.put(
+                    StoredItem(uid, StoredKind.DATASET, TENANTS[int(uid[1]) % 2], owner, uid, START, size)
+                )
         if chance.random() < 0.2:
-            raise Killed
+            raise KilledError
 
-    try:
+    with contextlib.suppress(KilledError):
         await db.write(work)
-    except Killed:
-        pass
 
 
 def summed(found: UsageFound) -> Held:
@@ -132,14 +141,26 @@ async def test_sums_over_any_split_agree_with_the_ledger(
     span = (first, first + 10)
     for tenant in TENANTS:
         truth = meter.total[tenant]
-        for by in ((), ("day",), ("month",), ("user",), ("work", "gpu_kind"), ("day", "name", "user"), ("tenant",)):
+        for by in (
+            (),
+            ("day",),
+            ("month",),
+            ("user",),
+            ("work", "gpu_kind"),
+            ("day", "name", "user"),
+            ("tenant",),
+        ):
             held = summed(await service.find(UsageAsked(*span, by, {"tenant": tenant})))
             assert held[:4] == truth[:4], by
-        by_user = [await service.find(UsageAsked(*span, (), {"tenant": tenant, "user": user})) for user in USERS]
+        by_user = [
+            await service.find(UsageAsked(*span, (), {"tenant": tenant, "user": user})) for user in USERS
+        ]
         assert held_of(by_user)[:4] == truth[:4]
     both = await service.find(UsageAsked(*span, ("user",)), nodes=True)
     assert summed(both)[:4] == meter.total["red"].plus(meter.total["blue"])[:4]
-    assert [key for key, _ in both.lines] == sorted({(user,) for user in USERS} & {key for key, _ in both.lines})
+    assert [key for key, _ in both.lines] == sorted(
+        {(user,) for user in USERS} & {key for key, _ in both.lines}
+    )
 
 
 def held_of(found: Sequence[UsageFound]) -> Held:
@@ -161,10 +182,10 @@ async def test_a_lot_counts_once_where_the_process_dies_in_the_middle(
     real = type(db.read_now(lambda tx: tx.accounting)).added_up
 
     def dies(*_: object) -> None:
-        raise Killed
+        raise KilledError
 
     monkeypatch.setattr("mlp_hub.store.repos.accounting.Accounting.added_up", dies)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         await service.roll_up.roll_up()
     assert await cores(service) == 50.0
     monkeypatch.setattr("mlp_hub.store.repos.accounting.Accounting.added_up", real)
@@ -221,7 +242,9 @@ async def test_a_clock_that_is_set_neither_adds_nor_takes_time(db: Database, by:
     assert sum(held.cpu for _, _, held in sums) == 2000 * 10**6
 
 
-async def test_a_deleted_tenant_and_a_person_who_left_stay_in_the_sums_without_their_names(db: Database) -> None:
+async def test_a_deleted_tenant_and_a_person_who_left_stay_in_the_sums_without_their_names(
+    db: Database,
+) -> None:
     clock = Clock()
     db.clock = clock
     service = UsageService(db, list, clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
@@ -34,7 +35,20 @@ def test_days_are_those_of_the_calendar() -> None:
     assert days.days_in(days.month_of(days.day_of(2028, 2, 3))) == 29
 
 
-@pytest.mark.parametrize("text", ["9999-01-01", "2031-13-01", "2031-02-30", "2031-00-01", "-031-01-01", "2031-1-1", "1999-12-31", "２０３１-01-01", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "9999-01-01",
+        "2031-13-01",
+        "2031-02-30",
+        "2031-00-01",
+        "-031-01-01",
+        "2031-1-1",
+        "1999-12-31",
+        "２０３１-01-01",
+        "",
+    ],
+)
 def test_a_text_that_is_not_a_date_of_these_centuries_is_none(text: str) -> None:
     assert days.read_day(text) is None
     assert days.read_month(text) is None
@@ -63,12 +77,18 @@ def test_parts_of_a_span_add_up_wherever_it_is_cut() -> None:
     for _ in range(300):
         begins = at("2031-03-01T00:00:00") + chance.uniform(0, 1e6)
         ends = begins + chance.choice([0.3, 50.0, 4e5]) * chance.random()
-        amounts = {"cpu": 1300, "gpu": 3000, "ram": 777, "rom": chance.randrange(10**13), "kinds": (("a100", 1000), ("h200", 1500))}
+        amounts = {
+            "cpu": 1300,
+            "gpu": 3000,
+            "ram": 777,
+            "rom": chance.randrange(10**13),
+            "kinds": (("a100", 1000), ("h200", 1500)),
+        }
         whole = total(span(begins, ends, **amounts))
         cuts = sorted(chance.uniform(begins, ends) for _ in range(4))
         edges = [begins, *cuts, ends]
         parts = NOTHING_HELD
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in itertools.pairwise(edges):
             parts = parts.plus(total(span(low, high, **amounts)))
         assert parts == whole
         ms = int(ends * 1000) - int(begins * 1000)
@@ -85,7 +105,11 @@ def total(one: LedgerSpan) -> Held:
 def test_gpus_count_by_kind_and_the_cores_once() -> None:
     one = span(0.0, 10.0, gpu=3000, kinds=(("a100", 1000), ("h200", 1500)))
     by_kind = {account.gpu_kind: held for _, account, held in one.by_day()}
-    assert {kind: held.gpu for kind, held in by_kind.items()} == {"a100": 10**7, "h200": 15 * 10**6, "": 5 * 10**6}
+    assert {kind: held.gpu for kind, held in by_kind.items()} == {
+        "a100": 10**7,
+        "h200": 15 * 10**6,
+        "": 5 * 10**6,
+    }
     assert sum(held.cpu for held in by_kind.values()) == 2000 * 10_000
 
 
@@ -106,7 +130,7 @@ def test_use_counts_from_the_start_of_the_run_and_also_for_the_days_that_were_co
 
 def test_sums_by_day_by_month_and_by_name_are_the_same() -> None:
     sums = rolled_up([span(i * 40_000.0, i * 40_000.0 + 90_001.5) for i in range(60)])
-    by_grain = {grain: NOTHING_HELD for grain in ("day", "month", "name")}
+    by_grain = dict.fromkeys(("day", "month", "name"), NOTHING_HELD)
     for (grain, _, _), held in sums.items():
         by_grain[grain] = by_grain[grain].plus(held)
     assert len(set(by_grain.values())) == 1
@@ -141,8 +165,14 @@ def period(begins: str, ends: str | None, cpu: int = 1) -> PricePeriod:
     ("periods", "words"),
     [
         ([], "no period"),
-        ([period("2031-01-01", "2031-02-01"), period("2031-02-02", None)], "no price from 2031-02-01 to 2031-02-02"),
-        ([period("2031-01-01", "2031-02-03"), period("2031-02-01", None)], "two prices from 2031-02-01 to 2031-02-03"),
+        (
+            [period("2031-01-01", "2031-02-01"), period("2031-02-02", None)],
+            "no price from 2031-02-01 to 2031-02-02",
+        ),
+        (
+            [period("2031-01-01", "2031-02-03"), period("2031-02-01", None)],
+            "two prices from 2031-02-01 to 2031-02-03",
+        ),
         ([period("2031-01-01", None), period("2031-02-01", None)], "has no end"),
         ([period("2031-01-01", "2031-01-01")], "not after its begin"),
     ],
@@ -152,7 +182,9 @@ def test_gaps_and_overlaps_are_refused_in_words(periods: list[PricePeriod], word
         PriceList("EUR", tuple(periods)).check()
 
 
-@pytest.mark.parametrize("text", ["-1", "-0.000001", "1e9", "nan", "inf", "1000001", "0.0000001", "", ".", "１", "9" * 50, "0x1"])
+@pytest.mark.parametrize(
+    "text", ["-1", "-0.000001", "1e9", "nan", "inf", "1000001", "0.0000001", "", ".", "１", "9" * 50, "0x1"]
+)
 def test_a_price_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         read_price(text, "core_hour")
@@ -181,7 +213,11 @@ def test_days_are_split_where_prices_change() -> None:
     prices = PriceList("EUR", (period("2031-01-10", "2031-01-20", 1), period("2031-01-20", None, 2)))
     first = days.read_day("2031-01-01") or 0
     parts = list(prices.parts(first, first + 31))
-    assert [(a - first, b - first, None if p is None else p.cpu) for a, b, p in parts] == [(0, 9, None), (9, 19, 1), (19, 31, 2)]
+    assert [(a - first, b - first, None if p is None else p.cpu) for a, b, p in parts] == [
+        (0, 9, None),
+        (9, 19, 1),
+        (19, 31, 2),
+    ]
     assert list(prices.parts(first + 10, first + 12)) == [(first + 10, first + 12, prices.periods[0])]
     closed = PriceList("EUR", (period("2031-01-10", "2031-01-20", 1),))
     assert [p for *_, p in closed.parts(first, first + 31)] == [None, closed.periods[0], None]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.accounting import PriceList, UsageLines
+from mlp_api.accounting import Prices, UsageLines
 from mlp_api.types import LINE_PATTERN, Name
 from mlp_hub.api.auth.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, TENANTS_READ
 from mlp_hub.api.edge.call import Call, Reply
@@ -103,12 +103,12 @@ async def report_of_all(call: Call) -> Reply:
     return await _report(call)
 
 
-async def prices(call: Call) -> PriceList:
+async def prices(call: Call) -> Prices:
     """Show the price list."""
     return await call.platform.accounting.prices()
 
 
-async def set_prices(call: Call) -> PriceList:
+async def set_prices(call: Call) -> Prices:
     """Replace the price list. Costs are computed with it, also those of the past."""
     return await call.platform.accounting.set_prices(call.body, actor=call.principal.name)
 
@@ -206,7 +206,7 @@ ROUTES = (
         query=MonthQuery,
         media=_MD,
     ),
-    Route("GET", "/prices", prices, "The price list", Relation.ANYBODY, R, reply=PriceList),
+    Route("GET", "/prices", prices, "The price list", Relation.ANYBODY, R, reply=Prices),
     Route(
         "PUT",
         "/prices",
@@ -214,8 +214,8 @@ ROUTES = (
         "Set the price list",
         P,
         CLUSTER_WRITE,
-        body=PriceList,
-        reply=PriceList,
+        body=Prices,
+        reply=Prices,
         bucket="change",
     ),
     Route("DELETE", "/prices", remove_prices, "Remove the price list", P, CLUSTER_WRITE, bucket="change"),

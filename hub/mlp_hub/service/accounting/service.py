@@ -35,6 +35,8 @@ MOST_DAYS = 3700
 """Safety: days that one question may span: bounds its time."""
 MOST_LINES = 200_000
 """Safety: lines that one question may add up: bounds memory."""
+AUDITED_KINDS = 20
+"""Safety: gpu kinds whose prices are in an entry of the audit log: bounds its size."""
 PRICES = "accounting.prices"
 """Contract: key of the setting with the price list."""
 SYSTEM_WORK = (NODES, PLATFORM)
@@ -115,21 +117,31 @@ class UsageService:
         """Return a page of lines, from line number `start` on."""
         return to_wire(await self.find(asked, nodes=nodes), limit, start)
 
-    async def prices(self) -> api.PriceList:
+    async def prices(self) -> api.Prices:
         """Return the price list. Raises `NotFound` where there is none."""
         found = await self._db.read(prices_in)
         if found is None:
             raise Refused(Reason.NOT_FOUND, msg("there is no price list; an administrator can set one"))
         return wire.prices_to(found)
 
-    async def set_prices(self, asked: api.PriceList, *, actor: str) -> api.PriceList:
+    async def set_prices(self, asked: api.Prices, *, actor: str) -> api.Prices:
         """Replace the price list. Raises `Invalid`, and nothing is changed."""
         told = wire.prices_to(wire.prices_of(asked))
 
         def work(tx: Tx) -> None:
             before = tx.settings.get(PRICES)
             tx.settings.put(PRICES, msgspec.to_builtins(told))
-            detail = {"currency": told.currency, "periods": len(told.periods), "new": before is None}
+            last = told.periods[-1]
+            detail = {
+                "currency": told.currency,
+                "periods": len(told.periods),
+                "new": before is None,
+                "begins": last.begins,
+                "core_hour": last.core_hour,
+                "gib_hour": last.gib_hour,
+                "gib_month": last.gib_month,
+                "gpu_hour": dict(list(last.gpu_hour.items())[:AUDITED_KINDS]),
+            }
             tx.audit.add(self._clock(), actor, "prices.set", "prices", detail=detail)
 
         await self._db.write(work)
@@ -211,7 +223,7 @@ def _check(asked: UsageAsked, today: int) -> None:
 def prices_in(tx: Tx) -> PriceList | None:
     """Return the stored price list."""
     stored = tx.settings.get(PRICES)
-    return None if stored is None else wire.prices_of(msgspec.convert(stored, api.PriceList))
+    return None if stored is None else wire.prices_of(msgspec.convert(stored, api.Prices))
 
 
 def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:

@@ -36,7 +36,7 @@ def line_to(keys: Mapping[str, str], held: Held, cost: Fraction | None) -> api.U
     )
 
 
-def prices_of(asked: api.PriceList) -> PriceList:
+def prices_of(asked: api.Prices) -> PriceList:
     """Return a price list from the wire, in order of its periods. Raises `Invalid`."""
     periods = [_period_of(period) for period in asked.periods]
     found = PriceList(asked.currency, tuple(sorted(periods, key=lambda period: period.begins)))
@@ -44,12 +44,12 @@ def prices_of(asked: api.PriceList) -> PriceList:
     return found
 
 
-def prices_to(prices: PriceList) -> api.PriceList:
+def prices_to(prices: PriceList) -> api.Prices:
     """Return a price list for the wire."""
-    return api.PriceList(
+    return api.Prices(
         currency=prices.currency,
         periods=[
-            api.PricePeriod(
+            api.PricesOfPeriod(
                 begins=day_text(period.begins),
                 ends=None if period.ends is None else day_text(period.ends),
                 core_hour=price_text(period.cpu),
@@ -77,7 +77,7 @@ def day_in(text: str, of: str) -> int:
     return day
 
 
-def _period_of(period: api.PricePeriod) -> PricePeriod:
+def _period_of(period: api.PricesOfPeriod) -> PricePeriod:
     return PricePeriod(
         day_in(period.begins, "begins"),
         None if period.ends is None else day_in(period.ends, "ends"),
