@@ -206,7 +206,7 @@ def test_a_month_of_storage_costs_its_price_in_every_month() -> None:
         since = days.first_day(month) * 86_400.0
         until = days.first_day(month + 1) * 86_400.0
         held = total(span(since, until, cpu=0, ram=0, rom=2**30))
-        assert price.costs(held, "", month)["storage"] == 3
+        assert price.cost(held, "", month).total == 3
 
 
 def test_days_are_split_where_prices_change() -> None:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import NamedTuple
 
 from mlp_hub.domain.accounting.days import DAY_S, day_text, days_in
 from mlp_hub.domain.accounting.spans import BLOCK, Held
@@ -30,8 +31,40 @@ GIB_DAY = 2**30 // BLOCK * DAY_S
 """Given: blocks times seconds in a GiB-day."""
 METERS = ("cpu", "ram", "gpu", "storage")
 """What is priced: core-hours, GiB-hours of memory, GPU-hours, GiB-months of storage."""
+MONTHS = 4 * 7 * 29 * 3 * 5 * 31
+"""Given: the smallest number that the days of every month divide."""
+UNITS = {
+    "cpu": CORE_HOUR * MILLIONTH,
+    "ram": GIB_HOUR * MILLIONTH,
+    "gpu": CORE_HOUR * MILLIONTH,
+    "storage": GIB_DAY * MONTHS * MILLIONTH,
+}
 _NUMBER = re.compile(r"([+-]?)(\d+)(?:\.(\d*))?|([+-]?)\.(\d+)", re.ASCII)
 _CURRENCY = re.compile(r"[A-Z]{3}", re.ASCII)
+
+
+class Cost(NamedTuple):
+    """Cost by meter, as whole numbers whose units are `UNITS` of the currency's; so sums are exact and quick."""
+
+    cpu: int = 0
+    ram: int = 0
+    gpu: int = 0
+    storage: int = 0
+
+    def plus(self, other: Cost) -> Cost:
+        """Return the sum."""
+        return Cost(
+            self.cpu + other.cpu, self.ram + other.ram, self.gpu + other.gpu, self.storage + other.storage
+        )
+
+    def part(self, meter: str) -> Fraction:
+        """Return the cost of a meter in units of the currency."""
+        return Fraction(getattr(self, meter), UNITS[meter])
+
+    @property
+    def total(self) -> Fraction:
+        """Return the whole cost in units of the currency."""
+        return sum((self.part(meter) for meter in METERS), Fraction())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +78,16 @@ class PricePeriod:
     storage: int
     gpu: Mapping[str, int] = field(default_factory=dict)
 
-    def costs(self, held: Held, gpu_kind: str, month: int) -> dict[str, Fraction]:
-        """Return the cost of sums of one gpu kind in one month, by meter, in units of the currency."""
+    def cost(self, held: Held, gpu_kind: str, month: int) -> Cost:
+        """Return the cost of sums of one gpu kind in one month; of storage only the month matters."""
         gpu = self.gpu.get(gpu_kind, self.gpu.get(ANY_KIND, 0))
-        return {
-            "cpu": Fraction(held.cpu * self.cpu, CORE_HOUR * MILLIONTH),
-            "ram": Fraction(held.ram * self.ram, GIB_HOUR * MILLIONTH),
-            "gpu": Fraction(held.gpu * gpu, CORE_HOUR * MILLIONTH),
-            "storage": Fraction(held.rom * self.storage, GIB_DAY * days_in(month) * MILLIONTH),
-        }
+        storage = held.rom * self.storage
+        return Cost(
+            held.cpu * self.cpu,
+            held.ram * self.ram,
+            held.gpu * gpu,
+            storage * (MONTHS // days_in(month)) if storage else 0,
+        )
 
 
 @dataclass(frozen=True, slots=True)

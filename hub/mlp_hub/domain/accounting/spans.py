@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import add
 from typing import NamedTuple
 
 from mlp_hub.domain.accounting.days import DAY_S, month_of
@@ -48,7 +49,7 @@ class Held(NamedTuple):
 
     def plus(self, other: Held) -> Held:
         """Return the sum."""
-        return Held(*[a + b for a, b in zip(self, other, strict=True)])
+        return Held(*map(add, self, other))
 
     @property
     def is_nothing(self) -> bool:
@@ -163,16 +164,16 @@ def rolled_up(spans: Iterable[LedgerSpan]) -> Mapping[tuple[str, int, Account], 
     """Return the sums of spans, by (grain, its day or month, account)."""
     sums: dict[tuple[str, int, Account], Held] = {}
 
-    def add(grain: str, period: int, account: Account, held: Held) -> None:
+    def count(grain: str, period: int, account: Account, held: Held) -> None:
         key = (grain, period, account)
         sums[key] = sums.get(key, NOTHING_HELD).plus(held)
 
     for span in spans:
         for day, account, held in span.by_day():
             nameless = account._replace(name="")
-            add("name", day, account, held)
-            add("day", day, nameless, held)
-            add("month", month_of(day), nameless, held)
+            count("name", day, account, held)
+            count("day", day, nameless, held)
+            count("month", month_of(day), nameless, held)
     return sums
 
 

@@ -68,12 +68,12 @@ def _rows(found: UsageFound, keys: dict[str, str], line: Counted) -> list[Sequen
     currency = "" if found.prices is None else found.prices.currency
     tenant, user, work = keys.get("tenant", ""), keys.get("user", ""), keys.get("work", "")
     name, kind = keys.get("name", ""), keys.get("gpu_kind", "")
-    rows = []
+    rows: list[Sequence[str]] = []
     for meter in METERS:
         quantity, used, idle = _quantities(meter, line.held)
         if not quantity:
             continue
-        cost = money(line.cost[meter]) if line.cost is not None else "0"
+        cost = money(line.cost.part(meter)) if line.cost is not None else "0"
         sku = f"{meter}:{kind}" if meter == "gpu" and kind else meter
         rows.append(
             (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ from mlp_hub.domain.accounting.days import (
     months_and_days,
     read_month,
 )
-from mlp_hub.domain.accounting.prices import PriceList, PricePeriod
+from mlp_hub.domain.accounting.prices import Cost, PriceList, PricePeriod
 from mlp_hub.domain.accounting.spans import NODES, NOTHING_HELD, PLATFORM, Account, Held, LedgerSpan
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.nodes import NodeInfo
@@ -54,22 +54,21 @@ class UsageAsked:
 
 @dataclass(slots=True)
 class Counted:
-    """Sums of one line, and their cost by meter; `cost` is None where nothing of it has a price."""
+    """Sums of one line, and their cost; `cost` is None where nothing of it has a price."""
 
     held: Held = NOTHING_HELD
-    cost: dict[str, Fraction] | None = None
+    cost: Cost | None = None
 
-    def add(self, held: Held, cost: Mapping[str, Fraction] | None) -> None:
+    def add(self, held: Held, cost: Cost | None) -> None:
         """Add sums."""
         self.held = self.held.plus(held)
         if cost is not None:
-            known = self.cost or {}
-            self.cost = {meter: known.get(meter, Fraction()) + value for meter, value in cost.items()}
+            self.cost = cost if self.cost is None else self.cost.plus(cost)
 
     @property
     def total(self) -> Fraction | None:
         """Return the whole cost."""
-        return None if self.cost is None else sum(self.cost.values(), Fraction())
+        return None if self.cost is None else self.cost.total
 
 
 Key = tuple[str, ...]
@@ -231,14 +230,22 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
     parts: list[tuple[int, int, PricePeriod | None]] = [(asked.since, asked.until, None)]
     if prices is not None:
         parts = list(prices.parts(asked.since, asked.until))
-    grouped = {"gpu_kind", *(name for name in asked.by if name in Account._fields)}
+    grouped = {
+        *(["gpu_kind"] if prices is not None else []),
+        *(name for name in asked.by if name in Account._fields),
+    }
     lines: dict[Key, Counted] = {}
 
     def add(day: int, month: int, keys: Mapping[str, str], held: Held, price: PricePeriod | None) -> None:
-        told = {**keys, "day": day_text(day), "month": month_text(month)}
-        key = tuple(told[name] for name in asked.by)
-        cost = None if price is None else price.costs(held, keys["gpu_kind"], month)
-        lines.setdefault(key, Counted()).add(held, cost)
+        key = tuple(
+            day_text(day) if name == "day" else month_text(month) if name == "month" else keys[name]
+            for name in asked.by
+        )
+        cost = None if price is None else price.cost(held, keys["gpu_kind"], month)
+        line = lines.get(key)
+        if line is None:
+            line = lines[key] = Counted()
+        line.add(held, cost)
         if len(lines) > MOST_LINES:
             raise _invalid(
                 msg("the answer has more than {n} lines; ask for fewer days, or split less", n=MOST_LINES)
@@ -248,7 +255,13 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
     for since, until, price in parts:
         for grain, first, last in _grains(asked, since, until):
             for period, keys, held in tx.accounting.sums(
-                grain, first, last, grouped, where=asked.where, but=SYSTEM_WORK
+                grain,
+                first,
+                last,
+                grouped,
+                where=asked.where,
+                but=SYSTEM_WORK,
+                periods="day" in asked.by or (grain == "month" and "month" in asked.by),
             ):
                 month = period if grain == "month" else month_of(period)
                 add(first_day(period) if grain == "month" else period, month, keys, held, price)
@@ -267,10 +280,22 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
 def _grains(asked: UsageAsked, since: int, until: int) -> Sequence[tuple[str, int, int]]:
     """Return the stored sums to read for some days: whole months where that is fine enough."""
     if "name" in asked.by or "name" in asked.where:
-        return [("name", since, until)]
+        return [("name", low, high) for low, high in _within_months(since, until)]
     if "day" in asked.by:
         return [("day", since, until)]
-    return list(months_and_days(since, until))
+    found: list[tuple[str, int, int]] = []
+    for grain, first, last in months_and_days(since, until):
+        parts = [(first, last)] if grain == "month" else _within_months(first, last)
+        found += [(grain, low, high) for low, high in parts]
+    return found
+
+
+def _within_months(since: int, until: int) -> Iterator[tuple[int, int]]:
+    """Split days where a month begins, so that the days of a part are those of one month."""
+    while since < until:
+        end = min(first_day(month_of(since) + 1), until)
+        yield since, end
+        since = end
 
 
 def _live(tx: Tx, asked: UsageAsked, now: float) -> tuple[list[LedgerSpan], list[LedgerSpan]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, delete, func, select, update
+from sqlalchemy import ColumnElement, Row, and_, case, delete, func, select, text, update
 
 from mlp_hub.domain.accounting.days import DAY_S
 from mlp_hub.domain.accounting.spans import Account, Held, LedgerSpan
@@ -96,13 +96,16 @@ class Accounting(Repo):
         *,
         where: Mapping[str, str],
         but: Collection[str] = (),
+        periods: bool = True,
     ) -> list[tuple[int, dict[str, str], Held]]:
         """Return the sums of each period from `since` on and before `until`, by some fields of accounts.
 
-        Kinds of work in `but` do not count.
+        Kinds of work in `but` do not count. Without `periods` only storage, whose price depends on the month, is split by
+        them: all else has the first period.
         """
         names = [name for name in Account._fields if name in by]
-        keys = [t.c.period, *(t.c[name] for name in names)]
+        period = t.c.period if periods else case((t.c.rom > 0, t.c.period), else_=since)
+        keys = [period.label("the_period"), *(t.c[name] for name in names)]
         query = select(*keys, *_SUMS).where(
             t.c.grain == grain,
             t.c.period >= since,
@@ -111,7 +114,7 @@ class Accounting(Repo):
             t.c.work.not_in(list(but)),
         )
         found = []
-        for row in self._c.execute(query.group_by(*keys)):
+        for row in self._c.execute(query.group_by(text("the_period"), *(t.c[name] for name in names))):
             parts = [int(n) for n in row[len(keys) :]]
             held = Held(*[high * _LOW + low for high, low in zip(parts[::2], parts[1::2], strict=True)])
             found.append((int(row[0]), dict(zip(names, row[1 : len(keys)], strict=True)), held))
