@@ -108,7 +108,7 @@ class _Writer:
         for keys, line in rows:
             total.add(line.held, line.cost)
             lines.append(_row([*map(_plain, keys), *self._numbers(line)]))
-        names = [self._say(msg("**total**")), *[""] * (len(heads) - 1)]
+        names = [f"**{self._say(msg('total'))}**", *[""] * (len(heads) - 1)]
         lines.append(_row([*names, *self._numbers(total)]))
         return [*lines, ""]
 

@@ -3245,6 +3245,99 @@ export interface JobDecision {
   decision: Decision;
 }
 /**
+ * Use from `since` to before `until`, both days in UTC.
+ *
+ * `total` is the sum of all lines, also of those on other pages. For a platform admin, `nodes` is what the nodes could give
+ * out, `free` the part of it that nobody held, and `platform` what the systems of the nodes keep for themselves. Names of
+ * work are kept from `names_since` on, and days before `priced_since` have no price.
+ */
+export interface UsageLines {
+  since: string;
+  until: string;
+  at: string;
+  currency: string | null;
+  priced_since: string | null;
+  names_since: string;
+  recorded_since: string | null;
+  total: UsageLine;
+  nodes: UsageLine | null;
+  free: UsageLine | null;
+  platform: UsageLine | null;
+  lines: UsageLine[];
+  next: string | null;
+}
+/**
+ * Sums of one line; a field that the lines are not split by is null.
+ *
+ * `core_s`, `gpu_s` (seconds) and `memory_gib_s` are amounts of the quota times the time for which they were held, and
+ * `storage_gib_days` that of storage. The `used` part was measured. `idle` is the measured rest, and `unmeasured` is held
+ * time of work that nobody measured or that has not ended. `cost` is in the currency of the price list.
+ */
+export interface UsageLine {
+  day: string | null;
+  month: string | null;
+  tenant: string | null;
+  user: string | null;
+  work: string | null;
+  name: string | null;
+  gpu_kind: string | null;
+  core_s: number;
+  core_used_s: number;
+  core_idle_s: number;
+  core_unmeasured_s: number;
+  memory_gib_s: number;
+  memory_used_gib_s: number;
+  memory_idle_gib_s: number;
+  memory_unmeasured_gib_s: number;
+  gpu_s: number;
+  storage_gib_days: number;
+  cost: string | null;
+}
+/**
+ * Price list; each period begins where the one before ends.
+ */
+export interface Prices {
+  /**
+   * such as EUR
+   */
+  currency: string;
+  /**
+   * @maxItems 200
+   */
+  periods: PricesOfPeriod[];
+}
+/**
+ * Prices from `begins` to before `ends`; without an end they stay in force.
+ *
+ * They are per core-hour, per GiB-hour of memory, per GiB-month of storage, and per GPU-hour by kind. The kind `*` is for
+ * all kinds without their own price.
+ */
+export interface PricesOfPeriod {
+  /**
+   * 2031-03-01, UTC
+   */
+  begins: string;
+  ends: string | null;
+  /**
+   * a number such as 0.042
+   */
+  core_hour: string;
+  /**
+   * a number such as 0.042
+   */
+  gib_hour: string;
+  /**
+   * a number such as 0.042
+   */
+  gib_month: string;
+  gpu_hour: {
+    /**
+     * a number such as 0.042
+     */
+    [k: string]: string;
+  };
+}
+/**
  * Either a scenario (the keys of a scenario file) or a what-if: `from` the present or history, with `changes`.
  */
 export interface SimulateRequest {
