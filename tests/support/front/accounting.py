@@ -48,7 +48,9 @@ class FrontAccounting:
             lines = [line(5.0 + day.day, day=day.isoformat()) for day in days if day.day % 7]
         else:
             keys = ("tenant", "user", "work", "gpu_kind")
-            lines = [line(*one[4:], **{key: one[keys.index(key)] for key in by if key in keys}) for one in OWNERS]
+            lines = [
+                line(*one[4:], **{key: one[keys.index(key)] for key in by if key in keys}) for one in OWNERS
+            ]
         lines = [] if self.empty else lines
         total = line(sum(one["core_s"] for one in lines) / 3600, sum(one["gpu_s"] for one in lines) / 3600)
         return {
