@@ -75,12 +75,15 @@ async def _figures(root: Path) -> list[Figure]:
             UsageAsked(year[1] - 60, year[1], ("name",), {"tenant": "t7"}),
         ),
     ):
-        took = []
+        took, busy = [], time.process_time()
         for _ in range(ASKED):
             begun = time.perf_counter()
             await service.lines(asked, limit=1000)
             took.append(time.perf_counter() - begun)
-        note = f"slowest of {ASKED}: {max(took) * 1000:.0f} ms; wanted: 1,000 ms; with prices"
+        cpu = (time.process_time() - busy) / ASKED * 1000
+        note = (
+            f"{cpu:.0f} ms of processor time; slowest of {ASKED}: {max(took) * 1000:.0f} ms; wanted: 1,000 ms"
+        )
         figures.append(Figure(title, statistics.median(took) * 1000, "ms", note=note, command=COMMAND))
     note = f"2,740 jobs a day, each name another; after 62 days {kept:.0f} rows of a day stay"
     figures.append(Figure("sums of a day on the disk", whole, "bytes", note=note, command=COMMAND))

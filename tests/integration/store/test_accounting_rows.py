@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from mlp_hub.domain.accounting.days import DAY_S
-from mlp_hub.domain.accounting.spans import BLOCK, NOTHING_HELD, Held
+from mlp_hub.domain.accounting.spans import BLOCK, NOTHING_HELD, HeldSums
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
@@ -53,7 +53,7 @@ class Meter:
             ms = int(end * 1000) - int(before * 1000)
             s = int(end * 1000) // 1000 - int(before * 1000) // 1000
             a = row.amount
-            held = Held(a.cpu * ms, a.gpu * ms, a.ram * ms, -(-a.rom // BLOCK) * s)
+            held = HeldSums(a.cpu * ms, a.gpu * ms, a.ram * ms, -(-a.rom // BLOCK) * s)
             self.total[row.tenant] = self.total[row.tenant].plus(held)
 
 
@@ -120,7 +120,7 @@ async def step(db: Database, clock: Clock, chance: random.Random, number: int) -
         await db.write(work)
 
 
-def summed(found: UsageFound) -> Held:
+def summed(found: UsageFound) -> HeldSums:
     return found.total.held
 
 
@@ -163,7 +163,7 @@ async def test_sums_over_any_split_agree_with_the_ledger(
     )
 
 
-def held_of(found: Sequence[UsageFound]) -> Held:
+def held_of(found: Sequence[UsageFound]) -> HeldSums:
     total = NOTHING_HELD
     for one in found:
         total = total.plus(summed(one))

@@ -11,7 +11,7 @@ import pytest
 
 from mlp_hub.domain.accounting import days
 from mlp_hub.domain.accounting.prices import PriceList, PricePeriod, money, price_text, read_price
-from mlp_hub.domain.accounting.spans import NOTHING_HELD, Held, LedgerSpan, rolled_up, work_of
+from mlp_hub.domain.accounting.spans import NOTHING_HELD, HeldSums, LedgerSpan, rolled_up, work_of
 from mlp_hub.domain.errors import Refused
 
 EPOCH = date(1970, 1, 1)
@@ -95,7 +95,7 @@ def test_parts_of_a_span_add_up_wherever_it_is_cut() -> None:
         assert (whole.cpu, whole.gpu, whole.ram) == (1300 * ms, 3000 * ms, 777 * ms)
 
 
-def total(one: LedgerSpan) -> Held:
+def total(one: LedgerSpan) -> HeldSums:
     found = NOTHING_HELD
     for _, _, held in one.by_day():
         found = found.plus(held)

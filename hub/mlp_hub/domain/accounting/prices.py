@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mlp_hub.domain.accounting.days import DAY_S, day_text, days_in
-from mlp_hub.domain.accounting.spans import BLOCK, Held
+from mlp_hub.domain.accounting.spans import BLOCK, HeldSums
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import MILLI
 from mlp_language.message import Message, msg
@@ -78,7 +78,7 @@ class PricePeriod:
     storage: int
     gpu: Mapping[str, int] = field(default_factory=dict)
 
-    def cost(self, held: Held, gpu_kind: str, month: int) -> Cost:
+    def cost(self, held: HeldSums, gpu_kind: str, month: int) -> Cost:
         """Return the cost of sums of one gpu kind in one month; of storage only the month matters."""
         gpu = self.gpu.get(gpu_kind, self.gpu.get(ANY_KIND, 0))
         storage = held.rom * self.storage

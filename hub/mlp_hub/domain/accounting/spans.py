@@ -32,7 +32,7 @@ MOST_BLOCKS = 2**40
 """Safety: the largest storage of a holder that counts, in blocks (64 PiB), for the same reason."""
 
 
-class Held(NamedTuple):
+class HeldSums(NamedTuple):
     """Sums: held, used, and the part of the held amounts whose use was measured.
 
     cpu and gpu in thousandths times milliseconds, ram in MiB times milliseconds, rom in blocks times seconds.
@@ -47,9 +47,9 @@ class Held(NamedTuple):
     ram_used: int = 0
     ram_measured: int = 0
 
-    def plus(self, other: Held) -> Held:
+    def plus(self, other: HeldSums) -> HeldSums:
         """Return the sum."""
-        return Held(*map(add, self, other))
+        return HeldSums(*map(add, self, other))
 
     @property
     def is_nothing(self) -> bool:
@@ -57,10 +57,10 @@ class Held(NamedTuple):
         return not any(self)
 
 
-NOTHING_HELD = Held()
+NOTHING_HELD = HeldSums()
 
 
-class Account(NamedTuple):
+class UsageAccount(NamedTuple):
     """Holder of sums. `name` is empty where only the kind of work counts, `gpu_kind` where the work has no gpu of a kind."""
 
     tenant: str
@@ -95,14 +95,14 @@ class LedgerSpan:
     ran_from: float | None = None
 
     @property
-    def account(self) -> Account:
+    def account(self) -> UsageAccount:
         """Return whose it is."""
         work, name = work_of(self.applier, self.holder)
-        return Account(self.tenant, self.user, work, name[:NAME_LENGTH])
+        return UsageAccount(self.tenant, self.user, work, name[:NAME_LENGTH])
 
     def by_day(
         self, since: int | None = None, until: int | None = None
-    ) -> Iterator[tuple[int, Account, Held]]:
+    ) -> Iterator[tuple[int, UsageAccount, HeldSums]]:
         """Split it by day and by gpu kind; `since` and `until` are days that bound it, the last one excluded."""
         account = self.account
         begin, end = _ms(self.begins if self.counted is None else self.counted), _ms(self.ends)
@@ -119,7 +119,7 @@ class LedgerSpan:
             seen = max(high - max(low, first), 0) if measured else 0
             used = max(high - max(low, ran), 0) if measured else 0
             seconds = high // MILLI - max(low, begin) // MILLI if ms else 0
-            held = Held(
+            held = HeldSums(
                 min(self.cpu, MOST) * ms,
                 0,
                 min(self.ram, MOST) * ms,
@@ -160,11 +160,11 @@ GRAINS = ("day", "month", "name")
 """Grains of the stored sums: by day, by month, and by day and name; the last one is kept for a while."""
 
 
-def rolled_up(spans: Iterable[LedgerSpan]) -> Mapping[tuple[str, int, Account], Held]:
+def rolled_up(spans: Iterable[LedgerSpan]) -> Mapping[tuple[str, int, UsageAccount], HeldSums]:
     """Return the sums of spans, by (grain, its day or month, account)."""
-    sums: dict[tuple[str, int, Account], Held] = {}
+    sums: dict[tuple[str, int, UsageAccount], HeldSums] = {}
 
-    def count(grain: str, period: int, account: Account, held: Held) -> None:
+    def count(grain: str, period: int, account: UsageAccount, held: HeldSums) -> None:
         key = (grain, period, account)
         sums[key] = sums.get(key, NOTHING_HELD).plus(held)
 

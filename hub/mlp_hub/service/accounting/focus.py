@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from mlp_hub.domain.accounting.days import day_text, first_day, read_day, read_month
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, METERS, money
-from mlp_hub.domain.accounting.spans import STORAGE, Held
-from mlp_hub.service.accounting.service import Counted, UsageFound
+from mlp_hub.domain.accounting.spans import STORAGE, HeldSums
+from mlp_hub.service.accounting.service import CountedUse, UsageFound
 
 VERSION = "1.2"
 """Contract: version of FOCUS whose columns these are."""
@@ -63,7 +63,7 @@ def focus_lines(found: UsageFound) -> Iterator[bytes]:
         yield _text(rows)
 
 
-def _rows(found: UsageFound, keys: dict[str, str], line: Counted) -> list[Sequence[str]]:
+def _rows(found: UsageFound, keys: dict[str, str], line: CountedUse) -> list[Sequence[str]]:
     begin, end = _period(found, keys)
     currency = "" if found.prices is None else found.prices.currency
     tenant, user, work = keys.get("tenant", ""), keys.get("user", ""), keys.get("work", "")
@@ -108,7 +108,7 @@ def _rows(found: UsageFound, keys: dict[str, str], line: Counted) -> list[Sequen
     return rows
 
 
-def _quantities(meter: str, held: Held) -> tuple[Fraction, Fraction | None, Fraction | None]:
+def _quantities(meter: str, held: HeldSums) -> tuple[Fraction, Fraction | None, Fraction | None]:
     """Return what was held, used and idle of a meter, in its unit; None where nobody measures it."""
     if meter == "cpu":
         idle = max(held.cpu_measured - held.cpu_used, 0)

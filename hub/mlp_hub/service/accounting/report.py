@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_text, read_month
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text
-from mlp_hub.domain.accounting.spans import NODES, PLATFORM, Held
+from mlp_hub.domain.accounting.spans import NODES, PLATFORM, HeldSums
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.service.accounting.service import Counted, UsageAsked, UsageFound, UsageService
+from mlp_hub.service.accounting.service import CountedUse, UsageAsked, UsageFound, UsageService
 from mlp_hub.store.repos.accounting import day_at
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render
@@ -42,10 +42,12 @@ async def month_report(
     first = ("tenant",) if tenant is None else ("user",)
     by_owner = await service.find(UsageAsked(since, until, first, where), nodes=tenant is None)
     by_kind = await service.find(UsageAsked(since, until, ("work", "gpu_kind"), where))
-    return _Writer(reader, by_owner, by_kind, tenant, month_text(number), whole=until <= day_at(now)).text()
+    return _ReportText(
+        reader, by_owner, by_kind, tenant, month_text(number), whole=until <= day_at(now)
+    ).text()
 
 
-class _Writer:
+class _ReportText:
     def __init__(
         self,
         reader: Reader,
@@ -93,7 +95,7 @@ class _Writer:
         )
         return "\n".join(lines) + "\n"
 
-    def _table(self, heads: Sequence[Message], rows: Sequence[tuple[Sequence[str], Counted]]) -> list[str]:
+    def _table(self, heads: Sequence[Message], rows: Sequence[tuple[Sequence[str], CountedUse]]) -> list[str]:
         prices = self._by_owner.prices
         titles = [
             *heads,
@@ -104,7 +106,7 @@ class _Writer:
             _row(self._say(title) for title in titles),
             _row("---" if i < len(heads) else "---:" for i in range(len(titles))),
         ]
-        total = Counted()
+        total = CountedUse()
         for keys, line in rows:
             total.add(line.held, line.cost)
             lines.append(_row([*map(_plain, keys), *self._numbers(line)]))
@@ -112,7 +114,7 @@ class _Writer:
         lines.append(_row([*names, *self._numbers(total)]))
         return [*lines, ""]
 
-    def _numbers(self, line: Counted) -> list[str]:
+    def _numbers(self, line: CountedUse) -> list[str]:
         amounts = _amounts(line.held)
         if self._by_owner.prices is None:
             return amounts
@@ -140,7 +142,7 @@ class _Writer:
             self._by_owner.nodes[PLATFORM],
             self._by_owner.total.held,
         )
-        free = Held(max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0))
+        free = HeldSums(max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0))
         lines = [f"## {self._say(msg('Nodes'))}", ""]
         titles = ("", self._say(HEADS[0]), self._say(HEADS[2]), self._say(HEADS[3]))
         lines += [_row(titles), _row(["---", *["---:"] * 3])]
@@ -158,7 +160,7 @@ class _Writer:
         return render(message, self._reader)
 
 
-def _amounts(held: Held) -> list[str]:
+def _amounts(held: HeldSums) -> list[str]:
     idle = max(held.cpu_measured - held.cpu_used, 0)
     return [
         money(Fraction(held.cpu, CORE_HOUR), 2),

@@ -18,7 +18,7 @@ from mlp_hub.domain.accounting.days import (
     read_month,
 )
 from mlp_hub.domain.accounting.prices import Cost, PriceList, PricePeriod
-from mlp_hub.domain.accounting.spans import NODES, NOTHING_HELD, PLATFORM, Account, Held, LedgerSpan
+from mlp_hub.domain.accounting.spans import NODES, NOTHING_HELD, PLATFORM, HeldSums, LedgerSpan, UsageAccount
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.accounting import wire
@@ -29,7 +29,7 @@ from mlp_hub.store.repos.accounting import day_at
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
-SPLITS = ("day", "month", *Account._fields)
+SPLITS = ("day", "month", *UsageAccount._fields)
 """Contract: what lines may be split by."""
 MOST_DAYS = 3700
 """Safety: days that one question may span: bounds its time."""
@@ -53,13 +53,13 @@ class UsageAsked:
 
 
 @dataclass(slots=True)
-class Counted:
+class CountedUse:
     """Sums of one line, and their cost; `cost` is None where nothing of it has a price."""
 
-    held: Held = NOTHING_HELD
+    held: HeldSums = NOTHING_HELD
     cost: Cost | None = None
 
-    def add(self, held: Held, cost: Cost | None) -> None:
+    def add(self, held: HeldSums, cost: Cost | None) -> None:
         """Add sums."""
         self.held = self.held.plus(held)
         if cost is not None:
@@ -81,15 +81,15 @@ class UsageFound:
 
     asked: UsageAsked
     now: float
-    lines: Sequence[tuple[Key, Counted]]
-    nodes: Mapping[str, Held]
+    lines: Sequence[tuple[Key, CountedUse]]
+    nodes: Mapping[str, HeldSums]
     prices: PriceList | None
     recorded: int | None
 
     @property
-    def total(self) -> Counted:
+    def total(self) -> CountedUse:
         """Return the sum of all lines."""
-        total = Counted()
+        total = CountedUse()
         for _, line in self.lines:
             total.add(line.held, line.cost)
         return total
@@ -232,11 +232,11 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
         parts = list(prices.parts(asked.since, asked.until))
     grouped = {
         *(["gpu_kind"] if prices is not None else []),
-        *(name for name in asked.by if name in Account._fields),
+        *(name for name in asked.by if name in UsageAccount._fields),
     }
-    lines: dict[Key, Counted] = {}
+    lines: dict[Key, CountedUse] = {}
 
-    def add(day: int, month: int, keys: Mapping[str, str], held: Held, price: PricePeriod | None) -> None:
+    def add(day: int, month: int, keys: Mapping[str, str], held: HeldSums, price: PricePeriod | None) -> None:
         key = tuple(
             day_text(day) if name == "day" else month_text(month) if name == "month" else keys[name]
             for name in asked.by
@@ -244,7 +244,7 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
         cost = None if price is None else price.cost(held, keys["gpu_kind"], month)
         line = lines.get(key)
         if line is None:
-            line = lines[key] = Counted()
+            line = lines[key] = CountedUse()
         line.add(held, cost)
         if len(lines) > MOST_LINES:
             raise _invalid(
@@ -313,15 +313,17 @@ def _live(tx: Tx, asked: UsageAsked, now: float) -> tuple[list[LedgerSpan], list
     return work, own
 
 
-def _days_of(spans: Collection[LedgerSpan], since: int, until: int) -> Sequence[tuple[int, Account, Held]]:
-    sums: dict[tuple[int, Account], Held] = {}
+def _days_of(
+    spans: Collection[LedgerSpan], since: int, until: int
+) -> Sequence[tuple[int, UsageAccount, HeldSums]]:
+    sums: dict[tuple[int, UsageAccount], HeldSums] = {}
     for span in spans:
         for day, account, held in span.by_day(since, until):
             sums[day, account] = sums.get((day, account), NOTHING_HELD).plus(held)
     return [(day, account, held) for (day, account), held in sums.items()]
 
 
-def _of_nodes(tx: Tx, asked: UsageAsked, own: Collection[LedgerSpan]) -> dict[str, Held]:
+def _of_nodes(tx: Tx, asked: UsageAsked, own: Collection[LedgerSpan]) -> dict[str, HeldSums]:
     """Return the sums of the nodes and of their systems."""
     found = dict.fromkeys(SYSTEM_WORK, NOTHING_HELD)
     for work in SYSTEM_WORK:
@@ -343,7 +345,9 @@ def to_wire(found: UsageFound, limit: int, start: int) -> api.UsageLines:
         nodes = wire.line_to({}, have, None)
         platform = wire.line_to({}, found.nodes[PLATFORM], None)
         if not asked.where:
-            rest = Held(max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0))
+            rest = HeldSums(
+                max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0)
+            )
             free = wire.line_to({}, rest, None)
     prices = found.prices
     return api.UsageLines(

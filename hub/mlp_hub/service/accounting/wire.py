@@ -8,16 +8,18 @@ from fractions import Fraction
 from mlp_api import accounting as api
 from mlp_hub.domain.accounting.days import day_text, read_day
 from mlp_hub.domain.accounting.prices import GIB_DAY, PriceList, PricePeriod, money, price_text, read_price
-from mlp_hub.domain.accounting.spans import Held
+from mlp_hub.domain.accounting.spans import HeldSums
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import MILLI
 from mlp_language.message import msg
 
 _CORE_S = MILLI * MILLI
+"""Given: thousandths of a core times milliseconds in a core-second."""
 _GIB_S = 1024 * MILLI
+"""Given: MiB times milliseconds in a GiB-second."""
 
 
-def line_to(keys: Mapping[str, str], held: Held, cost: Fraction | None) -> api.UsageLine:
+def line_to(keys: Mapping[str, str], held: HeldSums, cost: Fraction | None) -> api.UsageLine:
     """Return one line. `keys` are the fields that it is split by."""
     core_idle, ram_idle = held.cpu_measured - held.cpu_used, held.ram_measured - held.ram_used
     return api.UsageLine(

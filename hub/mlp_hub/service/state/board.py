@@ -129,9 +129,9 @@ class Changes:
         for m in moves:
             if m.old.phase in HOLDING and m.new.phase not in HOLDING:
                 left.append(m.old)
-                used.append(_use_of(m))
+                used.append(use_of(m))
             elif m.old.phase in HOLDING and m.old.attempt != m.new.attempt:
-                hand_over(tx, m.old, m.new, now, _use_of(m))
+                hand_over(tx, m.old, m.new, now, use_of(m))
                 tx.tokens.revoke(m.old.uid)
             if m.new.restarts != m.old.restarts and m.new.restarts % 64 == 0:
                 _trim(tx, m.new.uid)
@@ -158,10 +158,10 @@ class Changes:
         move.check()
         stored = self.update(tx, new)
         if old.phase in HOLDING and old.attempt != new.attempt and new.phase in HOLDING:
-            hand_over(tx, old, new, now, _use_of(move))
+            hand_over(tx, old, new, now, use_of(move))
             tx.tokens.revoke(old.uid)
         elif old.phase in HOLDING and new.phase not in HOLDING:
-            release(tx, old.attempt, _use_of(move))
+            release(tx, old.attempt, use_of(move))
             tx.tokens.revoke(old.uid)
         for step in move.steps:
             self.add_event(tx, new.uid, now, step)
@@ -194,7 +194,7 @@ def release(tx: Tx, attempt: str, used: MeasuredUse | None = None) -> None:
         tx.ledger.put(replace(request, phase=RequestPhase.RELEASED, expires_at=None, last="release"), used)
 
 
-def _use_of(move: Move) -> MeasuredUse | None:
+def use_of(move: Move) -> MeasuredUse | None:
     """Return the measured use of the attempt that ends with a move; None where a rank was not measured."""
     ranks, began = move.new.ranks or move.old.ranks, move.old.started_at or move.new.started_at
     cores = [r.cpu_mean for r in ranks if r.cpu_mean is not None]

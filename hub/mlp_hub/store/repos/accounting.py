@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Row, and_, case, delete, func, select, text, update
 
 from mlp_hub.domain.accounting.days import DAY_S
-from mlp_hub.domain.accounting.spans import Account, Held, LedgerSpan
+from mlp_hub.domain.accounting.spans import HeldSums, LedgerSpan, UsageAccount
 from mlp_hub.domain.resources import Pairs
 from mlp_hub.domain.workload.ledger import HELD, RequestPhase
 from mlp_hub.store import codec
@@ -16,11 +16,13 @@ from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import ledger_span, resource_request
 from mlp_hub.store.tables import usage_total as t
 
-KEYS = ("grain", "period", *Account._fields)
+KEYS = ("grain", "period", *UsageAccount._fields)
 GONE = "{name} (deleted)"
 """Contract: how a deleted tenant is kept; no other has such a name."""
 _LOW = 2**20
-_SUMS = [part for name in Held._fields for part in (func.sum(t.c[name] // _LOW), func.sum(t.c[name] % _LOW))]
+_SUMS = [
+    part for name in HeldSums._fields for part in (func.sum(t.c[name] // _LOW), func.sum(t.c[name] % _LOW))
+]
 """Two sums of each column: one alone of a large site and a year would not fit the database's numbers."""
 _HELD = [p.value for p in sorted(HELD)]
 _TRIED = RequestPhase.TRIED.value
@@ -70,10 +72,10 @@ class Accounting(Repo):
         )
         self._c.execute(update(r).where(_counts(at)).values(counted=until))
 
-    def add(self, sums: Mapping[tuple[str, int, Account], Held]) -> None:
+    def add(self, sums: Mapping[tuple[str, int, UsageAccount], HeldSums]) -> None:
         """Add to the stored sums."""
         insert = self._insert(t)
-        grown = {name: t.c[name] + insert.excluded[name] for name in Held._fields}
+        grown = {name: t.c[name] + insert.excluded[name] for name in HeldSums._fields}
         statement = insert.on_conflict_do_update(index_elements=list(KEYS), set_=grown)
         rows = [
             {"grain": grain, "period": period, **account._asdict(), **held._asdict()}
@@ -97,13 +99,13 @@ class Accounting(Repo):
         where: Mapping[str, str],
         but: Collection[str] = (),
         periods: bool = True,
-    ) -> list[tuple[int, dict[str, str], Held]]:
+    ) -> list[tuple[int, dict[str, str], HeldSums]]:
         """Return the sums of each period from `since` on and before `until`, by some fields of accounts.
 
         Kinds of work in `but` do not count. Without `periods` only storage, whose price depends on the month, is split by
         them: all else has the first period.
         """
-        names = [name for name in Account._fields if name in by]
+        names = [name for name in UsageAccount._fields if name in by]
         period = t.c.period if periods else case((t.c.rom > 0, t.c.period), else_=since)
         keys = [period.label("the_period"), *(t.c[name] for name in names)]
         query = select(*keys, *_SUMS).where(
@@ -116,7 +118,7 @@ class Accounting(Repo):
         found = []
         for row in self._c.execute(query.group_by(text("the_period"), *(t.c[name] for name in names))):
             parts = [int(n) for n in row[len(keys) :]]
-            held = Held(*[high * _LOW + low for high, low in zip(parts[::2], parts[1::2], strict=True)])
+            held = HeldSums(*[high * _LOW + low for high, low in zip(parts[::2], parts[1::2], strict=True)])
             found.append((int(row[0]), dict(zip(names, row[1 : len(keys)], strict=True)), held))
         return found
 
@@ -142,11 +144,13 @@ class Accounting(Repo):
         self._c.execute(update(ledger_span).where(ledger_span.c.user == user).values(user="", holder=""))
 
     def _rename(self, which: ColumnElement[bool], **to: str) -> None:
-        sums: dict[tuple[str, int, Account], Held] = {}
+        sums: dict[tuple[str, int, UsageAccount], HeldSums] = {}
         for row in self._c.execute(select(t).where(which)):
-            account = Account(*[getattr(row, name) for name in Account._fields])._replace(**to)
+            account = UsageAccount(*[getattr(row, name) for name in UsageAccount._fields])._replace(**to)
             key = (row.grain, row.period, account)
-            sums[key] = sums.get(key, Held()).plus(Held(*[getattr(row, name) for name in Held._fields]))
+            sums[key] = sums.get(key, HeldSums()).plus(
+                Held(*[getattr(row, name) for name in HeldSums._fields])
+            )
         self._c.execute(delete(t).where(which))
         for part in chunks(sums):
             self.add({key: sums[key] for key in part})
