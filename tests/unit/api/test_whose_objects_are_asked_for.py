@@ -27,6 +27,7 @@ FOR_ALL = {Relation.PLATFORM, Relation.PUBLIC}
 """Routes that are about everybody's objects, or nobody's: of these the gatekeeper lets in platform admins alone, or says that they
 hold nobody's data."""
 ABOUT_NOBODY = {
+    "accounting.prices": "the price list, which is the same for all",
     "executor.nodes": "which kinds of gpu the machines have",
     "problems.now": "what does not work, in words for everybody",
     "lease.is_held": "which replica decides",

@@ -138,7 +138,8 @@ async def _lines(call: Call, *, nodes: bool = False, **where: str | None) -> Usa
 
 
 async def _file(call: Call, **where: str | None) -> Reply:
-    found = await call.platform.accounting.find(_asked(call, **where))
+    asked = _asked(call, **where)
+    found = await call.platform.accounting.find(asked)
     headers = {"Content-Disposition": 'attachment; filename="usage.csv"'}
     return Reply(stream=_stream(focus.focus_lines(found)), media="text/csv; charset=utf-8", headers=headers)
 

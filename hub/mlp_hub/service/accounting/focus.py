@@ -10,7 +10,7 @@ from fractions import Fraction
 from mlp_hub.domain.accounting.days import day_text, first_day, read_day, read_month
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, METERS, money
 from mlp_hub.domain.accounting.spans import STORAGE, HeldSums
-from mlp_hub.service.accounting.service import CountedUse, UsageFound
+from mlp_hub.service.accounting.service import SummedUse, UsageFound
 
 VERSION = "1.2"
 """Contract: version of FOCUS whose columns these are."""
@@ -63,7 +63,7 @@ def focus_lines(found: UsageFound) -> Iterator[bytes]:
         yield _text(rows)
 
 
-def _rows(found: UsageFound, keys: dict[str, str], line: CountedUse) -> list[Sequence[str]]:
+def _rows(found: UsageFound, keys: dict[str, str], line: SummedUse) -> list[Sequence[str]]:
     begin, end = _period(found, keys)
     currency = "" if found.prices is None else found.prices.currency
     tenant, user, work = keys.get("tenant", ""), keys.get("user", ""), keys.get("work", "")

@@ -9,7 +9,7 @@ from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text
 from mlp_hub.domain.accounting.spans import NODES, PLATFORM, HeldSums
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.service.accounting.service import CountedUse, UsageAsked, UsageFound, UsageService
+from mlp_hub.service.accounting.service import SummedUse, UsageAsked, UsageFound, UsageService
 from mlp_hub.store.repos.accounting import day_at
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render
@@ -95,7 +95,7 @@ class _ReportText:
         )
         return "\n".join(lines) + "\n"
 
-    def _table(self, heads: Sequence[Message], rows: Sequence[tuple[Sequence[str], CountedUse]]) -> list[str]:
+    def _table(self, heads: Sequence[Message], rows: Sequence[tuple[Sequence[str], SummedUse]]) -> list[str]:
         prices = self._by_owner.prices
         titles = [
             *heads,
@@ -106,7 +106,7 @@ class _ReportText:
             _row(self._say(title) for title in titles),
             _row("---" if i < len(heads) else "---:" for i in range(len(titles))),
         ]
-        total = CountedUse()
+        total = SummedUse()
         for keys, line in rows:
             total.add(line.held, line.cost)
             lines.append(_row([*map(_plain, keys), *self._numbers(line)]))
@@ -114,7 +114,7 @@ class _ReportText:
         lines.append(_row([*names, *self._numbers(total)]))
         return [*lines, ""]
 
-    def _numbers(self, line: CountedUse) -> list[str]:
+    def _numbers(self, line: SummedUse) -> list[str]:
         amounts = _amounts(line.held)
         if self._by_owner.prices is None:
             return amounts

@@ -53,7 +53,7 @@ class UsageAsked:
 
 
 @dataclass(slots=True)
-class CountedUse:
+class SummedUse:
     """Sums of one line, and their cost; `cost` is None where nothing of it has a price."""
 
     held: HeldSums = NOTHING_HELD
@@ -81,15 +81,15 @@ class UsageFound:
 
     asked: UsageAsked
     now: float
-    lines: Sequence[tuple[Key, CountedUse]]
+    lines: Sequence[tuple[Key, SummedUse]]
     nodes: Mapping[str, HeldSums]
     prices: PriceList | None
     recorded: int | None
 
     @property
-    def total(self) -> CountedUse:
+    def total(self) -> SummedUse:
         """Return the sum of all lines."""
-        total = CountedUse()
+        total = SummedUse()
         for _, line in self.lines:
             total.add(line.held, line.cost)
         return total
@@ -234,7 +234,7 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
         *(["gpu_kind"] if prices is not None else []),
         *(name for name in asked.by if name in UsageAccount._fields),
     }
-    lines: dict[Key, CountedUse] = {}
+    lines: dict[Key, SummedUse] = {}
 
     def add(day: int, month: int, keys: Mapping[str, str], held: HeldSums, price: PricePeriod | None) -> None:
         key = tuple(
@@ -244,7 +244,7 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
         cost = None if price is None else price.cost(held, keys["gpu_kind"], month)
         line = lines.get(key)
         if line is None:
-            line = lines[key] = CountedUse()
+            line = lines[key] = SummedUse()
         line.add(held, cost)
         if len(lines) > MOST_LINES:
             raise _invalid(
