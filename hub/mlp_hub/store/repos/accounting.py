@@ -149,7 +149,7 @@ class Accounting(Repo):
             account = UsageAccount(*[getattr(row, name) for name in UsageAccount._fields])._replace(**to)
             key = (row.grain, row.period, account)
             sums[key] = sums.get(key, HeldSums()).plus(
-                Held(*[getattr(row, name) for name in HeldSums._fields])
+                HeldSums(*[getattr(row, name) for name in HeldSums._fields])
             )
         self._c.execute(delete(t).where(which))
         for part in chunks(sums):
