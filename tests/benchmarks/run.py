@@ -40,6 +40,7 @@ MODULES = (
     "bench_apps",
     "bench_data",
     "bench_runs",
+    "bench_usage",
     "bench_sweep",
     "bench_kube_jobs",
     "bench_kube_spawn",

@@ -81,6 +81,7 @@ BOUNDED = {
     "service/models/wire.py": "writes it",
     "service/notices/sender.py": "lines of a helper",
     "service/reasons/rows.py": "what it stored itself",
+    "service/accounting/focus.py": "writes it",
     "service/runs/wire.py": "writes it",
     "service/secrets/service.py": "what was stored of a request",
     "service/whatif/service.py": "the answer of a helper: `MOST_ANSWER`",

@@ -87,6 +87,7 @@ _TITLES = {
     "app_gate": "Ways into apps",
     "streams": "WebSockets",
     "cluster": "Cluster and ledger",
+    "accounting": "Use and cost",
     "audit": "Who changed what, and what was decided",
     "whatif": "What-if",
 }

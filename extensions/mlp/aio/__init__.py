@@ -105,6 +105,8 @@ class AsyncClient:
     models_of_job = _asked(Client.models_of_job)
     runs = _asked(Client.runs)
     runs_csv = _asked(Client.runs_csv)
+    usage = _asked(Client.usage)
+    usage_file = _asked(Client.usage_file)
     run = _asked(Client.run)
     write_run = _asked(Client.write_run)
     act_on_runs = _asked(Client.act_on_runs)

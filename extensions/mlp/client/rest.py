@@ -370,6 +370,28 @@ class Client(ServiceConnection):
         """Return the user's tenants with their use."""
         return self.get(f"/users/{quote(self.user)}/quota")
 
+    def usage(self, by: str, *, month: str | None = None, tenant: str | None = None) -> Json:
+        """Return use and cost, the user's own or of a tenant's members, over all pages."""
+        path = self._accounting(tenant)
+        found: Json = {}
+        cursor: str | None = None
+        while True:
+            page: Json = dict(self.get(path, by=by, month=month, limit=1000, cursor=cursor))
+            page["lines"] = [*found.get("lines", ()), *page["lines"]]
+            found, cursor = page, page["next"]
+            if cursor is None:
+                return found
+
+    def usage_file(
+        self, form: str, *, by: str | None = None, month: str | None = None, tenant: str | None = None
+    ) -> bytes:
+        """Return them as `csv`, or the `report` of a tenant's month."""
+        return self.request("GET", f"{self._accounting(tenant)}:{form}", by=by, month=month).body
+
+    def _accounting(self, tenant: str | None) -> str:
+        whose = f"/users/{quote(self.user)}" if tenant is None else f"/tenants/{quote(tenant)}"
+        return f"{whose}/accounting"
+
     def offer(self, shape: Json) -> Json:
         """Return what a job of this shape would get."""
         return object_of(self.request("GET", "/offer", **shape))

@@ -24,6 +24,7 @@ from mlp.handles import compared_runs, sweeping
 from mlp.handles.job import Job, JobList, listed
 from mlp.language import say
 from mlp.rendering import job_picture, reasons, tables, words
+from mlp.rendering import usage as used
 from mlp.rendering.format import clock_time, span
 from mlp.rendering.history import FINAL
 from mlp.rendering.words import sentences
@@ -117,6 +118,19 @@ def quota(client: Client, call: ParsedLine) -> tables.Table:
     """Show quotas."""
     del call
     return tables.quota(client.quota())
+
+
+def usage(client: Client, call: ParsedLine) -> Any:
+    """Show use and cost, or write them as a file."""
+    given = call.given
+    by, month, tenant = given.get("by", "tenant,work"), given.get("month"), given.get("tenant")
+    if given.get("report"):
+        if tenant is None:
+            raise UsageError(say("a report is that of a team's month; name one with --tenant NAME"))
+        return compared_runs.Csv(client.usage_file("report", month=month, tenant=tenant))
+    if given.get("csv"):
+        return compared_runs.Csv(client.usage_file("csv", by=by, month=month, tenant=tenant))
+    return used.usage(client.usage(by, month=month, tenant=tenant), by)
 
 
 def offer(client: Client, call: ParsedLine) -> tables.Sentences:
@@ -434,6 +448,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "get": get,
     "why": why,
     "quota": quota,
+    "usage": usage,
     "team": team,
     "runtimes": runtimes,
     "offer": offer,

@@ -56,6 +56,7 @@ from mlp.grammar.sweep_options import EXTEND, SWEEP
 from mlp.grammar.sweep_options import right_call as right_sweep_call
 from mlp.grammar.team_options import TEAM
 from mlp.grammar.team_options import right_call as right_team_call
+from mlp.grammar.usage_options import USAGE
 from mlp.language import say
 from mlp.rendering.words import command, sentences
 
@@ -136,6 +137,7 @@ VERBS: tuple[Verb, ...] = (
         TEAM,
         _COMMAND_ONLY,
     ),
+    Verb("usage", lambda: say("what your work held and used, and its cost"), "", USAGE),
     Verb("quota", lambda: say("the quota of your teams and its current users")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may use")),
     Verb("offer", lambda: say("show the expected start and resources of a job of this shape"), "", SHAPE),

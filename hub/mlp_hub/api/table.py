@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.api.resources import (
+    accounting,
     announcements,
     app_gate,
     apps,
@@ -60,6 +61,7 @@ _MODULES = (
     cluster,
     monitoring,
     audit,
+    accounting,
     whatif,
 )
 

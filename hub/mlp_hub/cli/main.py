@@ -290,6 +290,29 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
     sub.set_defaults(command=_user_logout)
 
 
+def _prices(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.commands import prices  # noqa: PLC0415
+
+    if args.verb == "put":
+        return prices.put(settings, args.file)
+    return prices.remove(settings) if args.verb == "remove" else prices.show(settings, as_json=args.json)
+
+
+def _report(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.commands import prices  # noqa: PLC0415
+
+    return prices.report(settings, month=args.month, tenant=args.tenant)
+
+
+def _price_verbs(prices: argparse.ArgumentParser) -> None:
+    verbs = prices.add_subparsers(required=True, metavar="show|put|remove", dest="verb")
+    sub = verbs.add_parser("show", help=say("print the price list"))
+    sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub = verbs.add_parser("put", help=say("replace the price list"))
+    sub.add_argument("file", type=Path, metavar="FILE", help=say("price list as JSON, - for standard input"))
+    verbs.add_parser("remove", help=say("remove the price list"))
+
+
 def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
     verbs = runtime.add_subparsers(required=True, metavar="list|put|approve|disable|remove", dest="verb")
     sub = verbs.add_parser("list", help=say("print the runtimes that tenants have"))
@@ -445,6 +468,10 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     _node_verbs(add("node", _node_list, say("list nodes, take one out of service, put it back")))
+    _price_verbs(add("prices", _prices, say("show, replace or remove the price list of costs")))
+    sub = add("report", _report, say("print the report of a month's use and cost as Markdown"))
+    sub.add_argument("--month", metavar="2031-03", help=say("the month; the last that has ended"))
+    sub.add_argument("--tenant", metavar="T", help=say("of one team only"))
     sub = add("audit", _audit, say("print who changed what, the newest last"))
     sub.add_argument("--actor", metavar="NAME", help=say("user who did it; system for the hub itself"))
     sub.add_argument(
@@ -461,6 +488,13 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--lines", type=int, default=100, metavar="N", help=say("the last N (100)"))
     sub.add_argument("--json", action="store_true", help=say("print one JSON object per line"))
     _add_backups(add)
+    _add_monitor(add)
+    _add_simulate(add)
+    _takes(add("supervise", _supervise, say("run in the foreground, for systemd and containers")))
+    return parser
+
+
+def _add_monitor(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
     sub = add(
         "monitor",
         _monitor,
@@ -473,6 +507,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help=say("file that has the token, for scrape (/etc/prometheus/mlp-hub.token)"),
     )
+
+
+def _add_simulate(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
     sub = add("simulate", _simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
     sub.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help=say("a file in YAML or JSON, - for standard input")
@@ -487,8 +524,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("--policy", metavar="NAME", help=say("run under this policy instead"))
     sub.add_argument("--plot", metavar="FILE.svg", help=say("draw nodes and tenants over time"))
-    _takes(add("supervise", _supervise, say("run in the foreground, for systemd and containers")))
-    return parser
 
 
 def _add_backups(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TypeVar
 
+from mlp_hub.service.accounting.service import UsageService
 from mlp_hub.service.admission.answers import AGAIN_S, ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
@@ -510,6 +511,11 @@ class Components(Given):
             p.policy.keep.audit_s is not None
             and tx.audit.delete_before(now - p.policy.keep.audit_s, MOST_DELETED)
         ),
+    )
+    accounting: Made[UsageService] = Made(
+        lambda p: UsageService(p.db, p.drains.nodes, p.clock),
+        tidy=lambda accounting: accounting.roll_up.roll_up(),
+        put_off=lambda accounting, by: accounting.roll_up.put_off(by),
     )
     whatif: Made[WhatIf] = Made(
         lambda p: WhatIf(p.board, p.admission, p.clock, first_uid=p.policy.first_uid, most=p.policy.limits)

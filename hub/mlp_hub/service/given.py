@@ -35,6 +35,7 @@ class Given:
         self.db, self.executor, self.clock, self.policy = db, executor, clock, policy
         self.alone, self.groups, self.steady = alone, groups, steady
         self.lost, self.leads_now = lost, leads
+        db.clock = clock
         self.provider = "" if groups is None else groups.title
         for row in rows(type(self)):
             getattr(self, row.name)

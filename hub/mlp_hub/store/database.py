@@ -46,6 +46,8 @@ class Database:
         self._read_engine = engines.make_engine(self.url, write=False, pool=readers)
         self._guard = guard
         self._file_guard = engines.FileGuard(str(self.url.database)) if guard and self._sqlite else None
+        self.clock: Callable[[], float] = time.time
+        """Gives the moments at which amounts begin and end to be held."""
         self._writer: Writer | None = None
         self._file: tuple[int, int] | None = None
         self._fence: Fence | None = None
@@ -62,7 +64,7 @@ class Database:
         try:
             if self._guard:
                 self.check_schema()
-            writer = Writer(self._write_engine, self._greet, self._expect_file)
+            writer = Writer(self._write_engine, self._greet, self._expect_file, self._now)
             writer.fence, writer.cut, writer.on_commit = self._fence, self._cut, self._on_commit
             writer.start()
         except BaseException as e:
@@ -74,6 +76,9 @@ class Database:
                 ) from e
             raise
         self._writer = writer
+
+    def _now(self) -> float:
+        return self.clock()
 
     @property
     def alone(self) -> bool:
@@ -131,7 +136,7 @@ class Database:
         """Open a reading transaction in this thread."""
         try:
             with self._read_engine.connect() as connection, connection.begin():
-                yield Tx(connection)
+                yield Tx(connection, self.clock)
         except DataError as e:
             raise ValueRefused(NO_PLACE) from e
         except DBAPIError as e:
@@ -148,7 +153,7 @@ class Database:
         """
         try:
             with self._patient_engine.connect() as connection, connection.begin():
-                yield Tx(connection)
+                yield Tx(connection, self.clock)
         except DBAPIError as e:
             raise StoreUnavailable(
                 msg("the database {name} cannot be written: {why}", name=self._name, why=str(e.orig))

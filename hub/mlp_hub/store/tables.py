@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0042"
+REVISION = "0044"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -346,8 +346,53 @@ resource_request = Table(
     Column("holder", Text, nullable=False),
     Column("user", String(255), nullable=False),
     Column("environment", String(26)),  # the one that a notebook server is started with
+    Column("since", Double),  # since when it holds this amount; of no meaning where it holds nothing
+    Column("counted", Double),  # the accounting has it up to here; null: from `since` on nothing
     Index(None, "tenant", "phase"),
     Index(None, "phase", "expires_at"),
+)
+
+ledger_span = Table(  # an amount that was held for a time, until the accounting has added it up
+    "ledger_span",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("applier", String(8), nullable=False),
+    Column("tenant", String(50), nullable=False),
+    Column("user", String(255), nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("cpu", BigInteger, nullable=False),
+    Column("gpu", BigInteger, nullable=False),
+    Column("ram", BigInteger, nullable=False),
+    Column("rom", BigInteger, nullable=False),
+    Column("kinds", Text),
+    Column("shares", Text),  # where gpus have no kind: of which node they are
+    Column("begins", Double, nullable=False),
+    Column("counted", Double),
+    Column("ends", Double, nullable=False),
+    Column("cpu_used", BigInteger),  # means, of what was measured
+    Column("ram_used", BigInteger),
+    Column("ran_from", Double),
+)
+
+usage_total = Table(  # exact sums of spans; `grain` is day, month or name (a day by name), `period` its number since 1970
+    "usage_total",
+    metadata,
+    Column("grain", String(8), primary_key=True),
+    Column("period", Integer, primary_key=True, autoincrement=False),
+    Column("tenant", String(100), primary_key=True),
+    Column("user", String(255), primary_key=True),
+    Column("work", String(16), primary_key=True),
+    Column("name", String(255), primary_key=True),
+    Column("gpu_kind", String(255), primary_key=True),
+    Column("cpu", BigInteger, nullable=False),
+    Column("gpu", BigInteger, nullable=False),
+    Column("ram", BigInteger, nullable=False),
+    Column("rom", BigInteger, nullable=False),
+    Column("cpu_used", BigInteger, nullable=False),
+    Column("cpu_measured", BigInteger, nullable=False),
+    Column("ram_used", BigInteger, nullable=False),
+    Column("ram_measured", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 job_token = Table(

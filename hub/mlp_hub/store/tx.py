@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.store.repos.accounting import Accounting
 from mlp_hub.store.repos.announcements import Announcements
 from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.app_uses import AppUses
@@ -52,8 +55,9 @@ class Tx:
     repeated.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, clock: Callable[[], float] = time.time) -> None:
         self.connection = connection
+        self._clock = clock
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -93,12 +97,17 @@ class Tx:
     @cached_property
     def ledger(self) -> Requests:
         """The resource requests; `quota.ledger` has the rules."""
-        return Requests(self.connection)
+        return Requests(self.connection, self._clock)
+
+    @cached_property
+    def accounting(self) -> Accounting:
+        """Exact sums of the amounts that were held and used."""
+        return Accounting(self.connection)
 
     @cached_property
     def stored(self) -> StoredItems:
         """Stored objects of people; `storage.ledger` has the rules."""
-        return StoredItems(self.connection)
+        return StoredItems(self.connection, self.ledger)
 
     @cached_property
     def datasets(self) -> Datasets:

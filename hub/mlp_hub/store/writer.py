@@ -93,10 +93,12 @@ class Writer:
         engine: Engine,
         on_connect: Callable[[Connection], None],
         before_batch: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._engine = engine
         self._on_connect = on_connect
         self._before_batch = before_batch
+        self._clock = clock
         self._queue = _Works()
         self._connection: Connection | None = None
         self.fence: Fence | None = None
@@ -248,7 +250,7 @@ class Writer:
         connection.exec_driver_sql("SAVEPOINT work")
         fence = self.fence if work.fenced and self._passed is None else None
         try:
-            tx = Tx(connection)
+            tx = Tx(connection, self._clock)
             if fence is not None:
                 self._passed = fence(tx)  # once: what it saw holds until the transaction ends
             work.result = work.fn(tx)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from mlp_api.accounting import Prices
 from mlp_api.announcements import AnnouncementCreate
 from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps import AppCreate, AppScale
@@ -395,6 +396,7 @@ VALID: dict[Any, dict[str, Any]] = {
     RuntimeUpdate: {"title": "Theirs"},
     Preferences: {"language": "en"},
     AnnouncementCreate: an_announcement(),
+    Prices: {"currency": "EUR", "periods": [{"begins": "2031-01-01", "core_hour": "0.05"}]},
     NodeDrainSet: {"reason": "theirs"},
     PeopleImport: {"csv": "theirs"},
 }

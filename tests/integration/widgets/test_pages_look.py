@@ -13,6 +13,7 @@ from support.front.service import FrontService
 EMPTY = {
     "": "No jobs yet",
     "quota": "You are in no team yet",
+    "usage": "Nothing was held in this span",
     "admin/queue": "Nothing is running or waiting",
     "admin/audit": "No changes yet",
 }
@@ -23,6 +24,7 @@ def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: st
     front.data.jobs.clear()
     front.data.queue.clear()
     front.data.audit.clear()
+    front.data.accounting.empty = True
     front.data.session["tenants"] = []
     expect(pages.panel(path).locator(".mlp-empty")).to_contain_text(EMPTY[path])
 
@@ -30,6 +32,8 @@ def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: st
 FAULTS = {
     "": "GET /users/ann/jobs",
     "quota": "GET /users/ann/quota",
+    "usage": "GET /users/ann/accounting",
+    "admin/usage": "GET /accounting",
     "admin/tenants": "GET /tenants",
     "admin/tenants/red": "GET /tenants/red/usage",
     "admin/tenants/teal": "GET /tenants/teal/bookings",

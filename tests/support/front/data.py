@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from support.clients.sweep_shapes import curves, sweep
+from support.front.accounting import FrontAccounting
 from support.front.admin import AdminFront
 from support.front.apps import FrontApps
 from support.front.environments import FrontEnvironments
@@ -79,6 +80,7 @@ class Data:
         ]  # fmt: skip
         why = "it contains no model, but notes.txt"
         self.datasets = FrontFiles()
+        self.accounting = FrontAccounting()
         self.environments = FrontEnvironments()
         self.runs = FrontRuns()
         self.notices = FrontNotices()
@@ -381,6 +383,8 @@ class Data:
                 return 200, body
             case _, ["tenants", _, "environments", *_], _:
                 return self.environments.answer(method, parts, body or {})
+            case "GET", [*_, "accounting"], "":
+                return 200, self.accounting.lines(query or {})
             case "GET", ["users"], "":
                 return 200, self.users
             case "PUT", ["users", name], ("approve" | ""):

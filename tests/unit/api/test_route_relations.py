@@ -28,6 +28,7 @@ ANYBODY = {
     "GET /announcements": "told to everybody, and to members of the caller's tenants",
     "GET /tenants": "lists those that the caller is in",
     "GET /metrics": "a scraper's: the scope alone decides, and only administrators hold it",
+    "GET /prices": "the same for all",
     "PUT /users/{user}:approve": "the admin of the tenant applied for may; the handler knows which that is",
     "DELETE /users/{user}": "as for approving",
 }
@@ -123,6 +124,11 @@ OTHER_SCOPES = {
     "GET /announcements": (scopes.NOTICES_READ, "what is told, to notebooks too"),
     "GET /metrics": (scopes.METRICS_READ, "JupyterHub's own, so that one token scrapes both"),
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
+    "GET /users/{user}/accounting": (scopes.JOBS_READ, "shows what one's work used"),
+    "GET /users/{user}/accounting:csv": (scopes.JOBS_READ, "same"),
+    "GET /prices": (scopes.TENANTS_READ, "belongs to quotas"),
+    "PUT /prices": (scopes.CLUSTER_WRITE, "changes what everybody is shown"),
+    "DELETE /prices": (scopes.CLUSTER_WRITE, "same"),
 }
 MINE = {
     "GET /users/{user}/preferences",

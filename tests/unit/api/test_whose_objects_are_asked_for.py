@@ -28,6 +28,7 @@ FOR_ALL = {Relation.PLATFORM, Relation.PUBLIC}
 hold nobody's data."""
 ABOUT_NOBODY = {
     "monitoring.scrape": "metrics of the platform, without a label of a person",
+    "accounting.prices": "the price list, which is the same for all",
     "executor.nodes": "which kinds of gpu the machines have",
     "problems.now": "what does not work, in words for everybody",
     "lease.is_held": "which replica decides",

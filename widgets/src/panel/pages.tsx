@@ -2,6 +2,7 @@
 import type { JSX } from "preact";
 import { t } from "../core/format/language";
 import type { Session } from "../core/service/wire";
+import { AccountingPage, OwnAccounting } from "./teams/Accounting";
 import { AllRunsPage } from "./platform/AllRuns";
 import { AppPage, AppsPage } from "./apps/Apps";
 import { AuditPage } from "./teams/Audit";
@@ -79,6 +80,7 @@ const PAGES: Page[] = [
     under: () => "apps",
   },
   { path: "quota", title: () => t("Quota"), page: () => <QuotaPage />, entries: one },
+  { path: "usage", title: () => t("Usage"), page: () => <OwnAccounting />, entries: one },
   { path: "me", title: () => t("My account"), page: () => <MePage />, entries: one },
   {
     path: "tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />,
@@ -92,6 +94,11 @@ const PAGES: Page[] = [
     sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
     under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
   },
+  {
+    path: "tenants/:/usage", title: (name = "") => t("Usage of {tenant}", { tenant: name }), page: (name = "") => <AccountingPage key={name} whose={{ tenant: name }} />,
+    sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
+    under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
+  },
   { path: "admin/tenants", title: () => t("Teams"), page: () => <TenantsPage />, entries: one },
   { path: "admin/tenants/new", title: () => t("New team"), page: () => <NewTenantPage />, under: () => "admin/tenants" },
   { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },
@@ -99,6 +106,7 @@ const PAGES: Page[] = [
   { path: "admin/users", title: () => t("Users"), page: () => <UsersPage />, entries: one },
   { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
   { path: "admin/runs", title: () => t("All runs"), page: () => <AllRunsPage />, entries: one },
+  { path: "admin/usage", title: () => t("Usage of all"), page: () => <AccountingPage key="all" whose="all" />, entries: one },
   { path: "admin/nodes", title: () => t("Nodes"), page: () => <NodesPage />, entries: one },
   { path: "admin/what-if", title: () => t("What-if"), page: () => <WhatIfPage />, entries: one },
   { path: "admin/audit", title: () => t("Audit"), page: () => <AuditPage />, entries: one },

@@ -266,6 +266,8 @@ class Offboarding:
     def _over(self, tx: Tx, found: Departure) -> None:
         """Store that all is done, and write down what that was; where it was nothing there is nothing to say."""
         _put(tx, _moved(found, DeparturePhase.LEFT))
+        if found.files is FilesChoice.REMOVE:
+            tx.accounting.forget_user(found.user)
         counts = {
             "stopped_jobs": found.stopped,
             "suspended_jobs": found.suspended,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase
+from mlp_hub.domain.resources import milli
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import OF_JOBS, RequestPhase, check_request_move
 from mlp_hub.service.quota.node_shares import kinds_in, shares_of, total_of
@@ -28,6 +29,7 @@ from mlp_hub.service.state.tallies import Tallies
 from mlp_hub.service.state.user_limits import Weights
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import JobEvent, StoredPoint
+from mlp_hub.store.repos.ledger import MeasuredUse
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
@@ -126,15 +128,17 @@ class Changes:
             [m.new for m in moves]
         )  # first: of what somebody else changed nothing else is known
         left: list[Job] = []
+        used: list[MeasuredUse | None] = []
         for m in moves:
             if m.old.phase in HOLDING and m.new.phase not in HOLDING:
                 left.append(m.old)
+                used.append(use_of(m))
             elif m.old.phase in HOLDING and m.old.attempt != m.new.attempt:
-                hand_over(tx, m.old, m.new, now)
+                hand_over(tx, m.old, m.new, now, use_of(m))
                 tx.tokens.revoke(m.old.uid)
             if m.new.restarts != m.old.restarts and m.new.restarts % 64 == 0:
                 _trim(tx, m.new.uid)
-        tx.ledger.release_many(APPLIER, [job.attempt for job in left])
+        tx.ledger.release_many(APPLIER, [job.attempt for job in left], used)
         tx.tokens.revoke_many([job.uid for job in left])
         self.jobs += jobs
         if self.notices is not None:
@@ -158,10 +162,10 @@ class Changes:
         move.check()
         stored = self.update(tx, new)
         if old.phase in HOLDING and old.attempt != new.attempt and new.phase in HOLDING:
-            hand_over(tx, old, new, now)
+            hand_over(tx, old, new, now, use_of(move))
             tx.tokens.revoke(old.uid)
         elif old.phase in HOLDING and new.phase not in HOLDING:
-            release(tx, old.attempt)
+            release(tx, old.attempt, use_of(move))
             tx.tokens.revoke(old.uid)
         for step in move.steps:
             self.add_event(tx, new.uid, now, step)
@@ -186,15 +190,25 @@ def _trim(tx: Tx, uid: str) -> None:
     tx.decisions.trim(uid, MOST_DECISIONS)
 
 
-def release(tx: Tx, attempt: str) -> None:
-    """Give back what the attempt holds; nothing if it holds nothing."""
+def release(tx: Tx, attempt: str, used: MeasuredUse | None = None) -> None:
+    """Give back what the attempt holds; nothing if it holds nothing. `used` is what was measured of it."""
     request = tx.ledger.get(APPLIER, attempt)
     if request is not None and request.held:
         check_request_move(request, RequestPhase.RELEASED)
-        tx.ledger.put(replace(request, phase=RequestPhase.RELEASED, expires_at=None, last="release"))
+        tx.ledger.put(replace(request, phase=RequestPhase.RELEASED, expires_at=None, last="release"), used)
 
 
-def hand_over(tx: Tx, old: Job, new: Job, now: float) -> None:
+def use_of(move: Move) -> MeasuredUse | None:
+    """Return the measured use of the attempt that ends with a move; None where a rank was not measured."""
+    ranks, began = move.new.ranks or move.old.ranks, move.old.started_at or move.new.started_at
+    cores = [r.cpu_mean for r in ranks if r.cpu_mean is not None]
+    memory = [r.ram_mean for r in ranks if r.ram_mean is not None]
+    if began is None or not ranks or len(cores) < len(ranks) or len(memory) < len(ranks):
+        return None
+    return MeasuredUse(milli(sum(cores)), sum(memory), began)
+
+
+def hand_over(tx: Tx, old: Job, new: Job, now: float, used: MeasuredUse | None = None) -> None:
     """Pass the holdings that the next attempt needs on from the last one, and give back the rest."""
     request = tx.ledger.get(APPLIER, old.attempt)
     if request is None or not request.held:
@@ -202,7 +216,7 @@ def hand_over(tx: Tx, old: Job, new: Job, now: float) -> None:
             f"attempt {old.attempt} of job {old.title} holds nothing that could be handed over"
         )
     shares = shares_of(new.spec.per_worker, new.placement, kinds_in(request))
-    release(tx, old.attempt)
+    release(tx, old.attempt, used)
     tx.ledger.put(
         replace(
             request, id=new.attempt, amount=total_of(shares), shares=shares, created_at=now, last="confirm"

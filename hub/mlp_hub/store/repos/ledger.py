@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
     BindParameter,
     ColumnElement,
+    Connection,
+    Double,
     Select,
     and_,
     bindparam,
+    case,
     delete,
     func,
     or_,
@@ -23,8 +27,8 @@ from sqlalchemy import (
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.workload.ledger import HELD, RequestPhase, ResourceRequest
 from mlp_hub.store import codec
-from mlp_hub.store.repos.base import Repo
-from mlp_hub.store.tables import environment
+from mlp_hub.store.repos.base import Repo, chunks
+from mlp_hub.store.tables import environment, ledger_span
 from mlp_hub.store.tables import resource_request as t
 
 _HELD = [p.value for p in sorted(HELD)]
@@ -91,6 +95,50 @@ _RELEASE = (
     .values(phase=RequestPhase.RELEASED.value, expires_at=None, last="release")
 )
 
+_AT: BindParameter[float] = bindparam("at", type_=Double)
+_UNTIL = case((and_(t.c.phase == _TRIED, t.c.expires_at < _AT), t.c.expires_at), else_=_AT)
+"""Moment at which a row's span ends: a try whose time is over held until then and no longer."""
+_SPAN = {
+    **{
+        name: t.c[name]
+        for name in ("applier", "tenant", "user", "holder", "cpu", "gpu", "ram", "rom", "kinds", "counted")
+    },
+    "shares": case((and_(t.c.gpu > 0, t.c.kinds.is_(None)), t.c.shares)),
+    "begins": t.c.since,
+    "ends": _UNTIL,
+    "cpu_used": bindparam("cpu_used", type_=BigInteger),
+    "ram_used": bindparam("ram_used", type_=BigInteger),
+    "ran_from": bindparam("ran_from", type_=Double),
+}
+_KNOWN = select(t.c.applier, t.c.id).where(t.c.id.in_(bindparam("ids", expanding=True)), t.c.phase.in_(_HELD))
+NOTICED_S = 10.0
+"""Tuning: seconds within which a change of the clock is noticed; work of these seconds keeps its beginning."""
+
+
+def _cut_in(phases: Sequence[str]) -> Any:
+    """Return the statement that stores as a span what a row has held until now; nothing unless it is in one of these phases."""
+    return ledger_span.insert().from_select(
+        list(_SPAN),
+        select(*_SPAN.values()).where(
+            t.c.applier == bindparam("of"),
+            t.c.id == bindparam("the_id"),
+            t.c.kind == "request",
+            or_(*(t.c.phase == p for p in phases)),
+            func.coalesce(t.c.counted, t.c.since) < _UNTIL,
+        ),
+    )
+
+
+_CUT, _CUT_LASTING = _cut_in(_HELD), _cut_in(_LASTING)
+
+
+class MeasuredUse(NamedTuple):
+    """Measured means of an attempt: thousandths of a core, MiB, and since when it ran."""
+
+    cpu: int
+    ram: int
+    ran_from: float
+
 
 @cache
 def _held_by(*columns: str) -> Select[Any]:
@@ -99,27 +147,79 @@ def _held_by(*columns: str) -> Select[Any]:
 
 
 class Requests(Repo):
-    """Resource requests of all appliers; in-use is always summed up again, never stored."""
+    """Resource requests of all appliers; in-use is always summed up again, never stored.
 
-    __slots__ = ()
+    Each change of a held amount also stores the span that ends with it, for the accounting; `clock` gives its end.
+    """
+
+    __slots__ = ("_clock",)
+
+    def __init__(self, connection: Connection, clock: Callable[[], float]) -> None:
+        super().__init__(connection)
+        self._clock = clock
 
     def get(self, applier: str, request_id: str) -> ResourceRequest | None:
         """Return the request of this key."""
         row = self._c.execute(_GET, {"applier": applier, "id": request_id}).first()
         return None if row is None else codec.request_of(row)
 
-    def put(self, request: ResourceRequest) -> None:
-        """Store a request, new or changed."""
-        self._c.execute(self._upsert(t, ("applier", "id")), codec.request_row(request))
+    def put(self, request: ResourceRequest, used: MeasuredUse | None = None) -> None:
+        """Store a request, new or changed; `used` is what was measured of an attempt that ends."""
+        now = self._clock()
+        self._cut([(request.applier, request.id)], now, [used])
+        self._c.execute(self._upsert(t, ("applier", "id")), _row(request, now))
 
     def put_many(self, requests: Sequence[ResourceRequest]) -> None:
         """Store requests, new or changed, each once."""
-        self._insert_all(t, [codec.request_row(r) for r in requests], ("applier", "id"), replaces=True)
+        now = self._clock()
+        known: list[tuple[str, str]] = []
+        for part in chunks([r.id for r in requests]):
+            known += [
+                (row.applier, row.id)
+                for row in self._c.execute(_KNOWN, {"ids": part})  # most are new, and have held nothing
+            ]
+        self._cut(known, now)
+        self._insert_all(t, [_row(r, now) for r in requests], ("applier", "id"), replaces=True)
 
-    def release_many(self, applier: str, ids: Sequence[str]) -> None:
-        """Mark those of these requests that are confirmed or being released as released, in one statement."""
+    def release_many(self, applier: str, ids: Sequence[str], used: Sequence[MeasuredUse | None] = ()) -> None:
+        """Mark those of these requests that are confirmed or being released as released, in one statement.
+
+        `used`: what was measured of each.
+        """
         if ids:
+            self._cut([(applier, i) for i in dict.fromkeys(ids)], self._clock(), used, _CUT_LASTING)
             self._many(_RELEASE, [{"of": applier, "the_id": i} for i in ids])
+
+    def forget(self, applier: str, request_id: str) -> None:
+        """Remove a request; what it has held counts."""
+        self._cut([(applier, request_id)], self._clock())
+        self._c.execute(delete(t).where(t.c.applier == applier, t.c.id == request_id))
+
+    def _cut(
+        self,
+        keys: Sequence[tuple[str, str]],
+        now: float,
+        used: Sequence[MeasuredUse | None] = (),
+        statement: Any = _CUT,
+    ) -> None:
+        """Store what these rows have held until now as spans: a row that goes on holding then begins at `now`."""
+        if not keys:
+            return
+        measured = used or [None] * len(keys)
+        self._many(
+            statement,
+            [
+                {
+                    "of": of,
+                    "the_id": the_id,
+                    "at": now,
+                    "cpu_used": None if use is None else use.cpu,
+                    "ram_used": None if use is None else use.ram,
+                    "ran_from": None if use is None else use.ran_from,
+                }
+                for (of, the_id), use in zip(keys, measured, strict=True)
+            ],
+        )
 
     def in_use(self, tenant: str, now: float) -> Resources:
         """Sum up what the tenant holds at `now`, gpu kinds and counted dimensions included."""
@@ -210,7 +310,14 @@ class Requests(Repo):
         return [codec.request_of(row) for row in self._c.execute(query)]
 
     def put_off(self, by: float) -> int:
-        """Move the expiry of pending requests and tries by `by` seconds; return their number."""
+        """Move the expiry of pending requests and tries by `by` seconds; return their number.
+
+        The clock was set by so much: the beginnings of what is held move too, so that its duration stays.
+        """
+        now = self._clock()
+        before = t.c.since <= now - by if by > 0 else or_(t.c.since > now, t.c.since <= now - NOTICED_S)
+        shifted = {"since": t.c.since + by, "counted": t.c.counted + by}
+        self._c.execute(update(t).where(t.c.phase.in_(_HELD), before).values(shifted))
         passing = t.c.phase.in_(_PASSING) & t.c.expires_at.is_not(None)
         return int(self._c.execute(update(t).where(passing).values(expires_at=t.c.expires_at + by)).rowcount)
 
@@ -218,3 +325,7 @@ class Requests(Repo):
         """Remove rows that hold nothing and were made before; return how many. Held ones always stay."""
         done = self._c.execute(delete(t).where(t.c.phase.in_(_ENDED), t.c.created_at < before))
         return int(done.rowcount)
+
+
+def _row(request: ResourceRequest, now: float) -> dict[str, Any]:
+    return {**codec.request_row(request), "since": now, "counted": None}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.stored.storage import MEASURED, StoredItem, StoredKind, home_uid, outputs_id
 from mlp_hub.domain.workload.ledger import OF_STORAGE, RequestPhase, ResourceRequest
-from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo
-from mlp_hub.store.tables import job, resource_request, user
+from mlp_hub.store.repos.ledger import Requests
+from mlp_hub.store.tables import job, user
 from mlp_hub.store.tables import stored as t
 
 _MEASURED = [kind.value for kind in sorted(MEASURED)]
@@ -22,7 +22,11 @@ _MEASURED = [kind.value for kind in sorted(MEASURED)]
 class StoredItems(Repo):
     """The things that are stored. The rules (who may take how much) are in `storage.ledger`."""
 
-    __slots__ = ()
+    __slots__ = ("_ledger",)
+
+    def __init__(self, connection: Connection, ledger: Requests) -> None:
+        super().__init__(connection)
+        self._ledger = ledger
 
     def get(self, uid: str) -> StoredItem | None:
         """Return one."""
@@ -103,7 +107,7 @@ class StoredItems(Repo):
             user=item.user,
             last="confirm",
         )
-        self._c.execute(self._upsert(resource_request, ("applier", "id")), codec.request_row(held))
+        self._ledger.put(held)
 
     def remove(self, uid: str) -> bool:
         """Forget one, and give back what it holds; False when it was gone."""
@@ -116,8 +120,7 @@ class StoredItems(Repo):
         return found is not None
 
     def _release(self, request: str) -> None:
-        of = (resource_request.c.applier == OF_STORAGE, resource_request.c.id == request)
-        self._c.execute(delete(resource_request).where(*of))
+        self._ledger.forget(OF_STORAGE, request)
 
     def _sum_outputs(self, user: str, tenant: str) -> None:
         """Have one row of the ledger hold what all directories of a user's jobs of a tenant take: the ledger is summed up often."""
@@ -137,7 +140,7 @@ class StoredItems(Repo):
             user=user,
             last="confirm",
         )
-        self._c.execute(self._upsert(resource_request, ("applier", "id")), codec.request_row(held))
+        self._ledger.put(held)
 
     def _all(self, *conditions: ColumnElement[bool]) -> list[StoredItem]:
         return [item_of(row) for row in self._c.execute(select(t).where(*conditions).order_by(t.c.uid))]

@@ -156,9 +156,14 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
         sub={tenant ? [tenant.description, n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
       >
         {manages ? (
-          <Link to={href("tenants", name, "runs")} cls="mlp-button">
-            {t("All runs")}
-          </Link>
+          <>
+            <Link to={href("tenants", name, "usage")} cls="mlp-button">
+              {t("Usage")}
+            </Link>
+            <Link to={href("tenants", name, "runs")} cls="mlp-button">
+              {t("All runs")}
+            </Link>
+          </>
         ) : null}
         {session.admin && tenant && !editing ? (
           <>

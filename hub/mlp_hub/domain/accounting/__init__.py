@@ -1,0 +1,1 @@
+"""Accounting of held and used amounts: days, splits and prices."""

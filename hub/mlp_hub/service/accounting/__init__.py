@@ -1,0 +1,1 @@
+"""Accounting: the roll-up of the ledger, its answers, reports and prices."""

@@ -1,0 +1,142 @@
+"""Sums as CSV with the columns of FOCUS, the open format of bills, that programs of finance departments read."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from mlp_hub.domain.accounting.days import day_text, first_day, read_day, read_month
+from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, METERS, money
+from mlp_hub.domain.accounting.spans import STORAGE, HeldSums
+from mlp_hub.service.accounting.service import SummedUse, UsageFound
+
+VERSION = "1.2"
+"""Contract: version of FOCUS whose columns these are."""
+PROVIDER = "MLP Hub"
+COLUMNS = (
+    "BilledCost",
+    "BillingAccountId",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ConsumedQuantity",
+    "ConsumedUnit",
+    "EffectiveCost",
+    "ListCost",
+    "ProviderName",
+    "PublisherName",
+    "ResourceId",
+    "ResourceName",
+    "ResourceType",
+    "ServiceCategory",
+    "ServiceName",
+    "SkuId",
+    "SubAccountId",
+    "SubAccountName",
+    "x_User",
+    "x_UsedQuantity",
+    "x_IdleQuantity",
+)
+"""Contract: the columns; those that begin with `x_` are our own, as the format has it."""
+_UNITS = {"cpu": "Core-Hours", "ram": "GiB-Hours", "gpu": "GPU-Hours", "storage": "GiB-Days"}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+LOT = 2000
+"""Tuning: lines of the file that are made at a time: memory, for the cost of each lot."""
+
+
+def focus_lines(found: UsageFound) -> Iterator[bytes]:
+    """Yield the file in lots of lines: a line for each meter of each line of the answer."""
+    yield _text([COLUMNS])
+    rows: list[Sequence[str]] = []
+    for key, line in found.lines:
+        rows += _rows(found, dict(zip(found.asked.by, key, strict=True)), line)
+        if len(rows) >= LOT:
+            yield _text(rows)
+            rows = []
+    if rows:
+        yield _text(rows)
+
+
+def _rows(found: UsageFound, keys: dict[str, str], line: SummedUse) -> list[Sequence[str]]:
+    begin, end = _period(found, keys)
+    currency = "" if found.prices is None else found.prices.currency
+    tenant, user, work = keys.get("tenant", ""), keys.get("user", ""), keys.get("work", "")
+    name, kind = keys.get("name", ""), keys.get("gpu_kind", "")
+    rows: list[Sequence[str]] = []
+    for meter in METERS:
+        quantity, used, idle = _quantities(meter, line.held)
+        if not quantity:
+            continue
+        cost = money(line.cost.part(meter)) if line.cost is not None else "0"
+        sku = f"{meter}:{kind}" if meter == "gpu" and kind else meter
+        rows.append(
+            (
+                cost,
+                PROVIDER,
+                currency,
+                end,
+                begin,
+                "Usage",
+                " ".join(part for part in (work, name, sku) if part),
+                end,
+                begin,
+                money(quantity),
+                _UNITS[meter],
+                cost,
+                cost,
+                PROVIDER,
+                PROVIDER,
+                "/".join(part for part in (tenant, user, work, name) if part),
+                name,
+                work,
+                "Storage" if meter == STORAGE else "Compute",
+                PROVIDER,
+                sku,
+                tenant,
+                tenant,
+                user,
+                "" if used is None else money(used),
+                "" if idle is None else money(idle),
+            )
+        )
+    return rows
+
+
+def _quantities(meter: str, held: HeldSums) -> tuple[Fraction, Fraction | None, Fraction | None]:
+    """Return what was held, used and idle of a meter, in its unit; None where nobody measures it."""
+    if meter == "cpu":
+        idle = max(held.cpu_measured - held.cpu_used, 0)
+        return Fraction(held.cpu, CORE_HOUR), Fraction(held.cpu_used, CORE_HOUR), Fraction(idle, CORE_HOUR)
+    if meter == "ram":
+        idle = max(held.ram_measured - held.ram_used, 0)
+        return Fraction(held.ram, GIB_HOUR), Fraction(held.ram_used, GIB_HOUR), Fraction(idle, GIB_HOUR)
+    if meter == "gpu":
+        return Fraction(held.gpu, CORE_HOUR), None, None
+    return Fraction(held.rom, GIB_DAY), None, None
+
+
+def _period(found: UsageFound, keys: dict[str, str]) -> tuple[str, str]:
+    since, until = found.asked.since, found.asked.until
+    if "day" in keys:
+        since = read_day(keys["day"]) or since
+        until = since + 1
+    elif "month" in keys and (month := read_month(keys["month"])) is not None:
+        since, until = max(since, first_day(month)), min(until, first_day(month + 1))
+    return f"{day_text(since)}T00:00:00Z", f"{day_text(until)}T00:00:00Z"
+
+
+def _text(rows: Sequence[Sequence[str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: str) -> str:
+    """Return what a spreadsheet takes for a text, never for a formula."""
+    return f"'{value}" if value.startswith(_FORMULA) else value

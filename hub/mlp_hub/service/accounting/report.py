@@ -1,0 +1,180 @@
+"""Report of a month as Markdown, which a person of the finance department reads without further words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_text, read_month
+from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text
+from mlp_hub.domain.accounting.spans import NODES, PLATFORM, HeldSums
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.service.accounting.service import SummedUse, UsageAsked, UsageFound, UsageService
+from mlp_hub.store.repos.accounting import day_at
+from mlp_language.message import Message, msg
+from mlp_language.render import Reader, render
+
+_MARKS = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>()#+-.!|~&"})
+HEADS = (
+    msg("core-hours"),
+    msg("of which idle"),
+    msg("GiB-hours of memory"),
+    msg("GPU-hours"),
+    msg("GiB-days of storage"),
+)
+
+
+async def month_report(
+    service: UsageService, now: float, month: str | None, tenant: str | None, reader: Reader
+) -> str:
+    """Return the report of a month, of one tenant or of all. Raises `Invalid`."""
+    number = month_of(day_at(now)) - 1 if month is None else read_month(month)
+    if number is None:
+        raise Refused(
+            Reason.INVALID,
+            msg(
+                "month is {text}; write a month from 2000 to 2199 such as 2031-03",
+                text=repr((month or "")[:20]),
+            ),
+        )
+    where = {} if tenant is None else {"tenant": tenant}
+    since, until = first_day(number), first_day(number + 1)
+    first = ("tenant",) if tenant is None else ("user",)
+    by_owner = await service.find(UsageAsked(since, until, first, where), nodes=tenant is None)
+    by_kind = await service.find(UsageAsked(since, until, ("work", "gpu_kind"), where))
+    return _ReportText(
+        reader, by_owner, by_kind, tenant, month_text(number), whole=until <= day_at(now)
+    ).text()
+
+
+class _ReportText:
+    def __init__(
+        self,
+        reader: Reader,
+        by_owner: UsageFound,
+        by_kind: UsageFound,
+        tenant: str | None,
+        month: str,
+        *,
+        whole: bool,
+    ) -> None:
+        self._reader, self._tenant, self._month, self._whole = reader, tenant, month, whole
+        self._by_owner, self._by_kind = by_owner, by_kind
+
+    def text(self) -> str:
+        prices, total = self._by_owner.prices, self._by_owner.total
+        title = msg("Use in {month}", month=self._month)
+        if self._tenant is not None:
+            title = msg("Use in {month} by team {team}", month=self._month, team=self._tenant)
+        lines = [f"# {_plain(self._say(title))}", ""]
+        if not self._whole:
+            lines += [self._say(msg("This month has not ended; the amounts still grow.")), ""]
+        if total.total is not None and prices is not None:
+            cost = f"{money(total.total, 2)} {prices.currency}"
+            lines += [f"**{self._say(msg('Total cost: {cost}', cost=cost))}**", ""]
+        else:
+            lines += [
+                self._say(msg("No prices are set for this month, so the report has amounts without costs.")),
+                "",
+            ]
+        head = msg("team") if self._tenant is None else msg("member")
+        lines += self._table(
+            [head],
+            [((key[0] or self._say(msg("former members")),), line) for key, line in self._by_owner.lines],
+        )
+        lines += [f"## {self._say(msg('By kind of work'))}", ""]
+        lines += self._table([msg("work"), msg("GPU kind")], list(self._by_kind.lines))
+        lines += self._prices()
+        lines += self._nodes()
+        lines.append(
+            self._say(
+                msg(
+                    "Amounts are those that the quota was charged for, in UTC days, added up exactly from the ledger. A person who is in several teams counts in each for the work done there, and once in the total."
+                )
+            )
+        )
+        return "\n".join(lines) + "\n"
+
+    def _table(self, heads: Sequence[Message], rows: Sequence[tuple[Sequence[str], SummedUse]]) -> list[str]:
+        prices = self._by_owner.prices
+        titles = [
+            *heads,
+            *HEADS,
+            *([] if prices is None else [msg("cost in {currency}", currency=prices.currency)]),
+        ]
+        lines = [
+            _row(self._say(title) for title in titles),
+            _row("---" if i < len(heads) else "---:" for i in range(len(titles))),
+        ]
+        total = SummedUse()
+        for keys, line in rows:
+            total.add(line.held, line.cost)
+            lines.append(_row([*map(_plain, keys), *self._numbers(line)]))
+        names = [f"**{self._say(msg('total'))}**", *[""] * (len(heads) - 1)]
+        lines.append(_row([*names, *self._numbers(total)]))
+        return [*lines, ""]
+
+    def _numbers(self, line: SummedUse) -> list[str]:
+        amounts = _amounts(line.held)
+        if self._by_owner.prices is None:
+            return amounts
+        return [*amounts, "" if line.total is None else money(line.total, 2)]
+
+    def _prices(self) -> list[str]:
+        prices, asked = self._by_owner.prices, self._by_owner.asked
+        if prices is None:
+            return []
+        lines = [f"## {self._say(msg('Prices'))}", ""]
+        titles = (msg("from"), msg("core-hour"), msg("GiB-hour"), msg("GiB-month"), msg("GPU-hour"))
+        lines += [_row(map(self._say, titles)), _row(["---", *["---:"] * 3, "---"])]
+        for since, _, period in prices.parts(asked.since, asked.until):
+            if period is not None:
+                gpus = ", ".join(f"{kind} {price_text(price)}" for kind, price in sorted(period.gpu.items()))
+                prices_of = [price_text(n) for n in (period.cpu, period.ram, period.storage)]
+                lines.append(_row([day_text(since), *prices_of, _plain(gpus)]))
+        return [*lines, ""]
+
+    def _nodes(self) -> list[str]:
+        if not self._by_owner.nodes:
+            return []
+        have, keep, held = (
+            self._by_owner.nodes[NODES],
+            self._by_owner.nodes[PLATFORM],
+            self._by_owner.total.held,
+        )
+        free = HeldSums(max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0))
+        lines = [f"## {self._say(msg('Nodes'))}", ""]
+        titles = ("", self._say(HEADS[0]), self._say(HEADS[2]), self._say(HEADS[3]))
+        lines += [_row(titles), _row(["---", *["---:"] * 3])]
+        for title, amount in (
+            (msg("the nodes could give out"), have),
+            (msg("held by teams"), held),
+            (msg("held by nobody"), free),
+            (msg("kept by the systems of the nodes"), keep),
+        ):
+            core, _, memory, gpu, _ = _amounts(amount)
+            lines.append(_row([self._say(title), core, memory, gpu]))
+        return [*lines, ""]
+
+    def _say(self, message: Message) -> str:
+        return render(message, self._reader)
+
+
+def _amounts(held: HeldSums) -> list[str]:
+    idle = max(held.cpu_measured - held.cpu_used, 0)
+    return [
+        money(Fraction(held.cpu, CORE_HOUR), 2),
+        money(Fraction(idle, CORE_HOUR), 2),
+        money(Fraction(held.ram, GIB_HOUR), 2),
+        money(Fraction(held.gpu, CORE_HOUR), 2),
+        money(Fraction(held.rom, GIB_DAY), 2),
+    ]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain(text: str) -> str:
+    """Return a text that Markdown shows as it is."""
+    return " ".join(text.split()).translate(_MARKS)

@@ -1,0 +1,70 @@
+"""Use and cost, as the stand-in service has them."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+Json = dict[str, Any]
+OWNERS = (
+    ("red", "ann", "job", "", 40, 0),
+    ("red", "bob", "job", "a100", 12, 3),
+    ("blue", "<b>eve</b>", "notebook", "", 90, 0),
+)
+
+
+def line(core_h: float = 0.0, gpu_h: float = 0.0, **keys: str) -> Json:
+    """Make a line with so many core-hours, of which a third was used and a third idle."""
+    fields = ("day", "month", "tenant", "user", "work", "name", "gpu_kind")
+    core, memory = core_h * 3600, core_h * 7200
+    return {
+        **{field: keys.get(field) for field in fields},
+        "core_s": core,
+        "core_used_s": core / 3,
+        "core_idle_s": core / 3,
+        "core_unmeasured_s": core / 3,
+        "memory_gib_s": memory,
+        "memory_used_gib_s": memory / 2,
+        "memory_idle_gib_s": memory / 2,
+        "memory_unmeasured_gib_s": 0.0,
+        "gpu_s": gpu_h * 3600,
+        "storage_gib_days": core_h / 5,
+        "cost": f"{core_h * 0.05 + gpu_h * 2:.6f}",
+    }
+
+
+class FrontAccounting:
+    """Lines of a month; `empty`: nobody held anything."""
+
+    def __init__(self) -> None:
+        self.empty = False
+
+    def lines(self, query: Json) -> Json:
+        """Answer a question."""
+        first = date(2031, 2, 1)
+        by = str(query.get("by", "")).split(",")
+        days = [first + timedelta(days=number) for number in range(28)]
+        if "day" in by:
+            lines = [line(5.0 + day.day, day=day.isoformat()) for day in days if day.day % 7]
+        else:
+            keys = ("tenant", "user", "work", "gpu_kind")
+            lines = [
+                line(*one[4:], **{key: one[keys.index(key)] for key in by if key in keys}) for one in OWNERS
+            ]
+        lines = [] if self.empty else lines
+        total = line(sum(one["core_s"] for one in lines) / 3600, sum(one["gpu_s"] for one in lines) / 3600)
+        return {
+            "since": days[0].isoformat(),
+            "until": (days[-1] + timedelta(days=1)).isoformat(),
+            "at": datetime(2031, 3, 1, tzinfo=UTC).isoformat(),
+            "currency": "EUR",
+            "priced_since": "2031-01-01",
+            "names_since": "2031-01-01",
+            "recorded_since": "2031-01-01",
+            "total": total,
+            "nodes": line(900.0, 90.0),
+            "free": line(700.0, 87.0),
+            "platform": line(60.0),
+            "lines": lines,
+            "next": None,
+        }

@@ -1,0 +1,168 @@
+/** What was held and used, and its cost: by day as a chart, by owner and kind of work as a table, and as files. */
+import type { JSX } from "preact";
+import { useState } from "preact/hooks";
+import { Empty, ErrorBox, Loading, Table, type Column } from "../../components/basics/basics";
+import { useLoad, useNow } from "../../components/basics/hooks";
+import { PageHead, Select } from "../../components/basics/form";
+import { trim } from "../../core/format/format";
+import { t } from "../../core/format/language";
+import { amountOf, barsOf, filePath, HOUR_S, linesPath, monthsUntil, shownOf, splitsOf, usedOf, type Shown, type Whose } from "../../core/teams/accounting";
+import type { UsageLine, UsageLines } from "../../core/service/wire";
+import { useHub } from "../shared/context";
+
+const EVERY = 60_000;
+const MONTHS = 12;
+const HIGH = 120;
+const WIDE = 10;
+
+const TITLES: Record<Shown, () => string> = {
+  core: () => t("core-hours"),
+  memory: () => t("GiB-hours of memory"),
+  gpu: () => t("GPU-hours"),
+  storage: () => t("GiB-days of storage"),
+  cost: () => t("cost"),
+};
+const SPLITS: Record<string, () => string> = {
+  tenant: () => t("Team"),
+  user: () => t("User"),
+  work: () => t("Work"),
+  gpu_kind: () => t("GPU kind"),
+};
+const WORK: Record<string, () => string> = {
+  job: () => t("jobs"),
+  app: () => t("apps"),
+  notebook: () => t("notebooks"),
+  storage: () => t("storage"),
+  other: () => t("other"),
+};
+
+const shown = (line: UsageLine, split: string): string => {
+  const value = line[split as "tenant" | "user" | "work" | "gpu_kind"] ?? "";
+  if (split === "work") return WORK[value]?.() ?? value;
+  return split === "user" && !value ? t("former members") : value;
+};
+
+export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
+  const { client } = useHub();
+  const now = useNow(EVERY);
+  const [month, setMonth] = useState("");
+  const by = splitsOf(whose);
+  const key = typeof whose === "string" ? whose : JSON.stringify(whose);
+  const days = useLoad(`accounting days ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, ["day"])), EVERY);
+  const owners = useLoad(`accounting ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, by)), EVERY);
+  const title = typeof whose === "string" ? t("Usage of all") : "tenant" in whose ? t("Usage of {tenant}", { tenant: whose.tenant }) : t("Usage");
+  const error = days.error ?? owners.error;
+  const found = owners.data;
+  return (
+    <>
+      <PageHead title={title} sub={t("Held, used and idle amounts, exactly as the quota was charged.")}>
+        <Select name="month" label={t("Span")} value={month} onChange={setMonth} options={[["", t("Last 30 days")], ...monthsUntil(now, MONTHS).map((each): [string, string] => [each, each])]} />
+        <a class="mlp-button" href={client.base + filePath(whose, month, "csv", ["day", ...by])} download="usage.csv">{t("Download as CSV")}</a>
+        {typeof whose !== "string" && "user" in whose ? null : (
+          <a class="mlp-button" href={client.base + filePath(whose, month || (monthsUntil(now, 1)[0] ?? ""), "report")} download="usage.md">{t("Report of the month")}</a>
+        )}
+      </PageHead>
+      {error ? <ErrorBox error={error} retry={() => {
+        void days.reload();
+        void owners.reload();
+      }} /> : null}
+      {!found && !error ? <Loading what={t("Loading the usage")} /> : null}
+      {found && !found.lines.length ? <Empty title={t("Nothing was held in this span")} /> : null}
+      {found?.lines.length && days.data ? <Days found={days.data} /> : null}
+      {found?.lines.length ? <Owners found={found} by={by} /> : null}
+      {found?.nodes ? <NodesUse found={found} /> : null}
+    </>
+  );
+}
+
+export function OwnAccounting(): JSX.Element {
+  const { session } = useHub();
+  return <AccountingPage whose={{ user: session.username }} />;
+}
+
+function Days({ found }: { found: UsageLines }): JSX.Element {
+  const [of, setOf] = useState<Shown>("core");
+  const bars = barsOf(found, of);
+  const top = Math.max(...bars.map((bar) => Math.max(bar.held, bar.used)), 0) || 1;
+  const high = (amount: number): number => (amount / top) * (HIGH - 2);
+  const total = amountOf(found.total, of);
+  const words = t("{amount} {unit}, at most {most} in a day", { amount: trim(total, 2), unit: unitOf(found, of), most: trim(top === 1 && !total ? 0 : top, 2) });
+  return (
+    <section class="mlp-card" aria-label={t("By day")}>
+      <div class="mlp-card-head">
+        <h2>{t("By day")}</h2>
+        <select class="mlp-select mlp-head-end" aria-label={t("Shown amount")} value={of} onChange={(event) => setOf(event.currentTarget.value as Shown)}>
+          {shownOf(found).map((each) => <option key={each} value={each}>{TITLES[each]()}</option>)}
+        </select>
+      </div>
+      <figure class="mlp-chart mlp-usage">
+        <figcaption><span class="mlp-chart-name">{words}</span></figcaption>
+        <svg viewBox={`0 0 ${bars.length * WIDE} ${HIGH}`} width="100%" height={HIGH} preserveAspectRatio="none" role="img" aria-label={words}>
+          {bars.map((bar, at) => (
+            <g key={bar.day}>
+              <rect x={at * WIDE} y={HIGH - high(bar.held)} width={WIDE - 1} height={high(bar.held)} fill="var(--mlp-accent)" opacity={usedOf(found.total, of) ? 0.45 : 1}>
+                <title>{t("{day}: held {held}, used {used}", { day: bar.day, held: trim(bar.held, 2), used: trim(bar.used, 2) })}</title>
+              </rect>
+              {bar.used ? <rect x={at * WIDE} y={HIGH - high(bar.used)} width={WIDE - 1} height={high(bar.used)} fill="var(--mlp-accent)" /> : null}
+            </g>
+          ))}
+        </svg>
+        <div class="mlp-usage-ends mlp-dim">
+          <span>{found.since}</span>
+          <span>{usedOf(found.total, of) ? t("dark: used, as far as it was measured") : ""}</span>
+          <span>{bars.at(-1)?.day ?? ""}</span>
+        </div>
+      </figure>
+    </section>
+  );
+}
+
+const unitOf = (found: UsageLines, of: Shown): string => (of === "cost" ? (found.currency ?? "") : TITLES[of]());
+
+function Owners({ found, by }: { found: UsageLines; by: string[] }): JSX.Element {
+  const hours = (seconds: number): string => trim(seconds / HOUR_S, 2);
+  const numbers: Column<UsageLine>[] = [
+    { title: t("Core-hours"), kind: "num", cell: (line) => hours(line.core_s) },
+    { title: t("used"), kind: "num", cell: (line) => hours(line.core_used_s) },
+    { title: t("idle"), kind: "num", cell: (line) => hours(line.core_idle_s) },
+    { title: t("not measured"), kind: "num", cell: (line) => hours(line.core_unmeasured_s) },
+    { title: t("GiB-hours"), kind: "num", cell: (line) => hours(line.memory_gib_s) },
+    { title: t("GPU-hours"), kind: "num", cell: (line) => hours(line.gpu_s) },
+    { title: t("GiB-days"), kind: "num", cell: (line) => trim(line.storage_gib_days, 2) },
+  ];
+  if (found.currency !== null) numbers.push({ title: t("Cost in {currency}", { currency: found.currency }), kind: "num", cell: (line) => (line.cost === null ? "" : Number(line.cost).toFixed(2)) });
+  const columns: Column<UsageLine>[] = [
+    ...by.map((split, at): Column<UsageLine> => ({ title: SPLITS[split]?.() ?? split, kind: at ? "tight" : "name", cell: (line) => (line === found.total ? (at ? "" : t("Total")) : shown(line, split)) })),
+    ...numbers,
+  ];
+  return (
+    <section class="mlp-card" aria-label={t("By owner and kind of work")}>
+      <div class="mlp-card-head">
+        <h2>{t("By owner and kind of work")}</h2>
+        <span class="mlp-dim">{t("Amounts of the quota times the time for which they were held, in UTC.")}</span>
+      </div>
+      <Table stack caption={t("Usage")} columns={columns} rows={[...found.lines, found.total]} rowKey={(line) => (line === found.total ? "total" : by.map((split) => line[split as "tenant"]).join("/"))} />
+      {found.next === null ? null : <p class="mlp-dim">{t("There are more lines; the CSV file has all.")}</p>}
+    </section>
+  );
+}
+
+function NodesUse({ found }: { found: UsageLines }): JSX.Element {
+  const rows = [
+    { title: t("Nodes"), line: found.nodes },
+    { title: t("Held by nobody"), line: found.free },
+    { title: t("Kept by the systems of the nodes"), line: found.platform },
+  ].flatMap(({ title, line }) => (line ? [{ title, line }] : []));
+  const columns: Column<{ title: string; line: UsageLine }>[] = [
+    { title: t("Part"), kind: "name", cell: (row) => row.title },
+    { title: t("Core-hours"), kind: "num", cell: (row) => trim(row.line.core_s / HOUR_S, 2) },
+    { title: t("GiB-hours"), kind: "num", cell: (row) => trim(row.line.memory_gib_s / HOUR_S, 2) },
+    { title: t("GPU-hours"), kind: "num", cell: (row) => trim(row.line.gpu_s / HOUR_S, 2) },
+  ];
+  return (
+    <section class="mlp-card" aria-label={t("Nodes")}>
+      <div class="mlp-card-head"><h2>{t("Nodes")}</h2></div>
+      <Table stack caption={t("Use of the nodes")} columns={columns} rows={rows} rowKey={(row) => row.title} />
+    </section>
+  );
+}
