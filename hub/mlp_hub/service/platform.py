@@ -20,7 +20,8 @@ from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.apps.service import AppService
 from mlp_hub.service.apps.usage import KeptUsage
 from mlp_hub.service.apps.worker import AppWorker
-from mlp_hub.service.audit import AuditLog
+from mlp_hub.service.audit.keeper import ChainKeeper
+from mlp_hub.service.audit.log import AuditLog
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.datasets.service import DatasetService
@@ -50,6 +51,7 @@ from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
 from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
+from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.notices.service import NoticeService
 from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
@@ -89,8 +91,6 @@ from mlp_language.message import Message, msg
 log = logging.getLogger(__name__)
 HOUSEKEEPING_EVERY_S = 30.0
 """Tuning: seconds between two sweeps of old data: sooner with less, cheaper with more."""
-MOST_DELETED = 1000
-"""Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 MOST_TEXTS_DELETED = 100
 """Tuning: texts of runs that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 TOKEN_USES_S = 400 * 24 * 3600
@@ -351,14 +351,21 @@ class Platform:
         self.offboarding.running.append(self.sweeps)
         self.app_gate = AppGate(db, clock, self.apps.endpoints, self.apps.wake)
         self.nodes = Nodes(db, self.drains.nodes, clock)
-        self.audit = AuditLog(db)
+        self.audit_chain = ChainKeeper(
+            db, clock, policy.audit, policy.keep.audit_s, Sender(policy.notices, policy.first_uid)
+        )
+        self.audit = AuditLog(db, self.audit_chain)
         self.whatif = WhatIf(self.board, self.admission, clock, first_uid=policy.first_uid)
         self._watcher = Watcher(
             self.board, self.admission, self.forecasts, self.jobs, self.metrics, LogFeeds(executor)
         )
         self.login_provider = ProviderWatch("" if groups is None else groups.title)
         self.problems = Problems(
-            self._own_problems, self.disk.problems, self.metrics.problems, self.login_provider.problems
+            self._own_problems,
+            self.disk.problems,
+            self.metrics.problems,
+            self.login_provider.problems,
+            self.audit_chain.problems,
         )
         self.overview = PlatformOverview(
             db, self.board, self.admission, self.tenants, self.problems, self.drains.nodes, clock
@@ -539,6 +546,7 @@ class Platform:
         await self.idle.stop()
         await self.board.drain()
         await self.notices.stop()
+        await self.audit_chain.stop()
         await self.lease.give_up()
         self.bus.close()
 
@@ -632,6 +640,7 @@ class Platform:
                 await self.former_members_servers.end_all()
                 await self.drains.review_drains()
                 await self.db.write(self._forget)
+                await self.audit_chain.keep()
             except asyncio.CancelledError:
                 raise
             except LeaseLost:
@@ -647,5 +656,3 @@ class Platform:
         tx.announcements.delete_expired(self._clock())
         tx.token_uses.delete_before(self._clock() - TOKEN_USES_S)
         tx.runs.delete_unused_texts(MOST_TEXTS_DELETED)
-        if self.policy.keep.audit_s is not None:
-            tx.audit.delete_before(self._clock() - self.policy.keep.audit_s, MOST_DELETED)
