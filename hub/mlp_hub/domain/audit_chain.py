@@ -39,7 +39,7 @@ class ChainLink:
     hash: bytes
 
 
-def entry_digest(
+def entry_digest(  # noqa: PLR0917 - the columns of a row, in their order: called for each row of a check
     number: int,
     time: float,
     actor: bytes,
@@ -66,7 +66,9 @@ def entry_digest(
     return hashlib.sha256(b"".join(fields)).digest()
 
 
-def link_hash(before: bytes, seq: int, entry: int, again: bool, time: float | None, digest: bytes) -> bytes:
+def link_hash(  # noqa: PLR0917 - as above
+    before: bytes, seq: int, entry: int, again: bool, time: float | None, digest: bytes
+) -> bytes:
     """Return the hash of a link; `before` is the hash of the one before it."""
     when = _NOTHING if time is None else _TIME(8, time)
     fields = (

@@ -1,5 +1,6 @@
 """Settings that say what is kept, for how long, and how much of the disk it may take; a part of `Settings`."""
 
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -44,7 +44,7 @@ class AuditQuery(SpanQuery, forbid_unknown_fields=True):
     tenant: Name | None = None
 
 
-class ExportQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+class AuditFileQuery(Struct, kw_only=True, forbid_unknown_fields=True):
     """Which entries are in a file; as for `GET /audit`."""
 
     since: Time | None = None
@@ -118,7 +118,7 @@ async def as_lines(call: Call) -> Reply:
 
 
 def _exported(call: Call) -> AsyncIterator[Sequence[AuditEntry]]:
-    query: ExportQuery = call.query
+    query: AuditFileQuery = call.query
     return call.platform.audit.export(
         span_of(SpanQuery(since=query.since, until=query.until)),
         tenant=query.tenant,
@@ -176,7 +176,7 @@ ROUTES = (
         "Record of changes as CSV",
         P,
         C,
-        query=ExportQuery,
+        query=AuditFileQuery,
         reply=str,
         media="text/csv",
     ),
@@ -187,7 +187,7 @@ ROUTES = (
         "Record of changes as lines of JSON",
         P,
         C,
-        query=ExportQuery,
+        query=AuditFileQuery,
         reply=str,
         media=NDJSON,
     ),

@@ -108,8 +108,7 @@ def _print(report: ChainReport, notes: Sequence[str], now: float) -> None:
         else:
             lines.append(say("No head outside of the database confirms it."))
         lines.append(say("Head: {hash}", hash=report.last.hash.hex()))
-    for found in report.breaks[:SHOWN]:
-        lines.append(say("BROKEN: {why}.", why=render(found.message, reader)))
+    lines += [say("BROKEN: {why}.", why=render(found.message, reader)) for found in report.breaks[:SHOWN]]
     if (rest := len(report.breaks) + report.more - SHOWN) > 0:
         lines.append(say("{n} more breaks follow.", n=rest))
     if report.sound:

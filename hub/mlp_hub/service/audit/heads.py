@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from mlp_hub import durable
@@ -66,7 +67,7 @@ def parse_head(line: bytes) -> PublishedHead | None:
         seq, entry, time = found["seq"], found["entry"], found["time"]
         made = bytes.fromhex(found["hash"])
         whole = all(type(n) is int and 0 <= n < LARGEST for n in (seq, entry))
-        if not whole or type(time) not in (int, float) or len(made) != HASH_BYTES:
+        if not whole or type(time) not in (int, float) or not isfinite(time) or len(made) != HASH_BYTES:
             return None
         return PublishedHead(seq, entry, made, float(time), found.get("cut") is True)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError, AttributeError):

@@ -297,8 +297,8 @@ def _digest(row: Any) -> bytes | None:
         return None
 
 
-def _hash(before: Any, seq: int, entry: Any, again: Any, time: Any, digest: Any) -> bytes | None:
+def _hash(*fields: Any) -> bytes | None:
     try:
-        return link_hash(before, seq, entry, again, time, digest)
+        return link_hash(*fields)
     except (struct.error, TypeError):
         return None

@@ -141,13 +141,15 @@ class Audit(Repo):
             counts["last"] = at.isoformat(timespec="seconds").replace("+00:00", "Z")
         text = codec.dumps({**stored, **counts})
         if row is None:
-            made = self._few(_INSERT, time=now, detail=text, **done)
+            made: Any = self._few(_INSERT, time=now, detail=text, **done).one()
         else:
-            made = self._few(_REPEATED, number=row, detail=text)
-        number, at, seq, before = made.one()
+            made = self._few(_REPEATED, number=row, detail=text).one()
+        number, first_at, seq, hashed = made
         team = None if tenant is None else tenant.encode()
-        digest = entry_digest(number, at, actor.encode(), action.encode(), name.encode(), team, text.encode())
-        self._chain().append(seq, before, number, digest, again=row is not None)
+        texts = (actor.encode(), action.encode(), name.encode(), team, text.encode())
+        self._chain().append(
+            seq, hashed, number, entry_digest(number, first_at, *texts), again=row is not None
+        )
 
     def _same(
         self, since: float, done: Mapping[str, str | None], stored: Mapping[str, object]

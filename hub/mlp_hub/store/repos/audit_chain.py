@@ -12,9 +12,10 @@ from mlp_hub.domain.audit_chain import NO_HASH, ChainLink, made_link
 from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import audit, audit_link
 
-_COLUMNS = "seq, entry, again, time, digest, hash"
-_LAST = f"SELECT {_COLUMNS} FROM audit_link ORDER BY seq DESC LIMIT 1"
-_LINKS = text(f"SELECT {_COLUMNS} FROM audit_link WHERE seq > :after ORDER BY seq LIMIT :most")
+_LAST = "SELECT seq, entry, again, time, digest, hash FROM audit_link ORDER BY seq DESC LIMIT 1"
+_LINKS = text(
+    "SELECT seq, entry, again, time, digest, hash FROM audit_link WHERE seq > :after ORDER BY seq LIMIT :most"
+)
 _TEXTS = ("actor", "action", "object", "tenant", "detail")
 _NEWEST = audit_link.alias("newest")
 LAST_LINK = tuple(

@@ -3235,6 +3235,23 @@ export interface ResourceRequestKey {
   applier: "am" | "dm" | "jm" | "mm" | "sp";
 }
 /**
+ * End of the audit log's chain of hashes.
+ *
+ * `link` is the number of the last link, `hash` its hash. The chain begins at `begins`; older entries are outside of it. All
+ * three are null until the hub has begun the chain.
+ * `written` is the time of the newest head that this service wrote outside of the database, and `written_link` its link.
+ * `checked` is the time of the last `mlp-hub audit --verify`, and `sound` its result; null where nobody has run it.
+ */
+export interface AuditHead {
+  link: number | null;
+  hash: string | null;
+  begins: string | null;
+  written: string | null;
+  written_link: number | null;
+  checked: string | null;
+  sound: boolean | null;
+}
+/**
  * A decision of the scheduler with the job that it is about.
  */
 export interface JobDecision {
