@@ -257,6 +257,8 @@ def test_a_change_that_cannot_be_written_down_does_not_happen(own: ApiRig) -> No
             ("PUT", "/tenants/red/members/bob", {"role": "admin"}),
             ("DELETE", "/tenants/red/members/ann", None),
             ("PUT", "/tenants/red/caps", {"user": "ann", "cpu": 1.0}),
+            ("PUT", "/users/ann:admin", {"admin": True}),
+            ("PUT", "/users/ann:password", {"password": "long enough"}),
         )
         for method, path, body in asked:
             answer = own.ask(method, path, body, token=own.root_user)
@@ -265,6 +267,7 @@ def test_a_change_that_cannot_be_written_down_does_not_happen(own: ApiRig) -> No
         own.run(own.rig.db.write(lambda tx: tx.connection.exec_driver_sql("DROP TRIGGER deaf")))
     assert own.ask("GET", "/tenants/plum", token=own.root_user).json["cpu"] == 2.0
     assert own.ask("GET", "/tenants/olive", token=own.root_user).status == 403
+    assert own.ask("GET", "/users/ann", token=own.root_user).json["admin"] is False
     members = own.ask("GET", "/tenants/red/members", token=own.root_user).json
     assert {m["user"]: m["role"] for m in members} == {"rita": "admin", "ann": "member"}
     assert actions(own) == told
