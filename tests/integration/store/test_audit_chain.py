@@ -235,7 +235,7 @@ def test_a_removed_beginning_is_named(chained: Database, links: bool) -> None:
     cut = ["DELETE FROM audit WHERE id <= 2"]
     by_hand(chained, *cut, *(["DELETE FROM audit_link WHERE seq <= 2"] if links else []))
     if links:
-        assert told(check(chained)) == ["the beginning of the chain was removed: link 3 is no checkpoint"]
+        assert told(check(chained)) == ["the beginning of the chain was removed: link 3 is not a checkpoint"]
     else:
         assert told(check(chained)) == ["entry 1 was removed", "entry 2 was removed"]
 

@@ -28,6 +28,11 @@ def check(settings: Settings, files: Sequence[str]) -> int:
 
     The result is stored, so that the page *Audit* shows when the log was checked.
     """
+    if not (settings.database_url or settings.service_db_file.exists()):
+        raise CommandFailed(
+            say("The audit log cannot be checked: {path} is not there.", path=str(settings.service_db_file)),
+            say("Start the hub with `mlp-hub up`, or name another state directory with MLP_HOME."),
+        )
     heads, notes = _heads(settings, files)
     db = Database(settings.service_db_url)
     try:

@@ -122,7 +122,7 @@ class _Check:
         """Check the link that the chain begins with."""
         report = self._report
         if first.time is None:
-            why = msg("the beginning of the chain was removed: link {n} is no checkpoint", n=first.seq)
+            why = msg("the beginning of the chain was removed: link {n} is not a checkpoint", n=first.seq)
             report.add_break(first.seq, why)
         elif first.seq == 0:
             if _hash(NO_HASH, 0, first.entry, first.again, first.time, first.digest) != first.hash:
