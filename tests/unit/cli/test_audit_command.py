@@ -155,7 +155,9 @@ def test_an_export_has_all_pages_in_a_file_of_its_owner(
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_an_export_as_csv_has_no_formulas(service: Service, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_an_export_as_csv_has_no_formulas(
+    service: Service, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
     service.entries[0] |= {"actor": "=1+1", "object": "@x"}
     assert run(["audit", "--export", "-", "--csv"]) == 0
     rows = list(csv.reader(io.StringIO(capsysbinary.readouterr().out.decode(), newline="")))
@@ -227,7 +229,9 @@ def test_a_check_compares_with_copies_of_the_heads(
     log: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     copy = tmp_path / "copy"
-    copy.write_bytes((tmp_path / "audit-heads.jsonl").read_bytes() + PublishedHead(9, 7, b"\1" * 32, 9.0).line())
+    copy.write_bytes(
+        (tmp_path / "audit-heads.jsonl").read_bytes() + PublishedHead(9, 7, b"\1" * 32, 9.0).line()
+    )
     assert run(["audit", "--verify", "--heads", str(copy)]) == 1
     assert "or an older backup was restored." in capsys.readouterr().out
     assert run(["audit", "--verify", "--heads", str(tmp_path / "none")]) == 1

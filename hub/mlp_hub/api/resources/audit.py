@@ -88,9 +88,11 @@ async def as_csv(call: Call) -> Reply:
     A text that could be a formula begins with an apostrophe; `detail` is JSON.
     """
 
+    found = call.platform.audit.export(**_asked(call))
+
     async def lines() -> AsyncIterator[bytes]:
         yield csv_bytes([COLUMNS])
-        async for page in _exported(call):
+        async for page in found:
             yield csv_bytes(
                 (
                     e.id,
@@ -110,22 +112,26 @@ async def as_csv(call: Call) -> Reply:
 async def as_lines(call: Call) -> Reply:
     """Return all entries as JSON, one a line, the newest first, 1,000,000 at most."""
 
+    found = call.platform.audit.export(**_asked(call))
+
     async def lines() -> AsyncIterator[bytes]:
-        async for page in _exported(call):
+        async for page in found:
             yield b"".join(call.encode(entry) + b"\n" for entry in page)
 
     return _file(lines(), "audit.jsonl", NDJSON)
 
 
-def _exported(call: Call) -> AsyncIterator[Sequence[AuditEntry]]:
+def _asked(call: Call) -> dict[str, Any]:
+    """Return what an export is asked for, as arguments."""
     query: AuditFileQuery = call.query
-    return call.platform.audit.export(
-        span_of(SpanQuery(since=query.since, until=query.until)),
-        tenant=query.tenant,
-        actor=query.actor,
-        action=query.action,
-        name=query.object,
-    )
+    span = span_of(SpanQuery(since=query.since, until=query.until))
+    return {
+        "span": span,
+        "tenant": query.tenant,
+        "actor": query.actor,
+        "action": query.action,
+        "name": query.object,
+    }
 
 
 def _file(lines: AsyncIterator[bytes], name: str, media: str) -> Reply:

@@ -21,7 +21,9 @@ LONGEST = 1000
 TAIL = 4 * LONGEST
 """Safety: bytes at the end of the file that are read to find the last head."""
 HASH_BYTES = 32
+"""Given: bytes of a SHA-256."""
 LARGEST = 2**63
+"""Given: numbers of links and entries are below it: a column holds no other."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,10 @@ class ChainKeeper:
             last = await asyncio.to_thread(last_head, path)
             if last is not None and not await self._has(last):
                 await self._report_break(last)
+            if last is None and head.seq:
+                log.warning(
+                    "%s had no head of the audit log yet, though the log is older; it begins now", path
+                )
             if last is None or (last.seq, last.hash) != (head.seq, head.hash):
                 await asyncio.to_thread(append_head, path, head)
         except OSError as error:

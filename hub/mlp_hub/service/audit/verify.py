@@ -14,6 +14,7 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, Moment, msg
 
 ALL = 2**31 - 1
+"""Given: no id of an entry is larger."""
 LOT = 5000
 """Tuning: rows that are read at a time: memory, for the number of queries."""
 MOST_FOUND = 1000
