@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -87,7 +87,6 @@ async def as_csv(call: Call) -> Reply:
 
     A text that could be a formula begins with an apostrophe; `detail` is JSON.
     """
-
     found = call.platform.audit.export(**_asked(call))
 
     async def lines() -> AsyncIterator[bytes]:
@@ -111,7 +110,6 @@ async def as_csv(call: Call) -> Reply:
 
 async def as_lines(call: Call) -> Reply:
     """Return all entries as JSON, one a line, the newest first, 1,000,000 at most."""
-
     found = call.platform.audit.export(**_asked(call))
 
     async def lines() -> AsyncIterator[bytes]:
