@@ -24,6 +24,24 @@ class AuditEntry(Response):
     detail: dict[str, Any]
 
 
+class AuditHead(Response):
+    """End of the audit log's chain of hashes.
+
+    `link` is the number of the last link, `hash` its hash. The chain begins at `begins`; older entries are outside of it. All
+    three are null until the hub has begun the chain.
+    `written` is the time of the newest head that this service wrote outside of the database, and `written_link` its link.
+    `checked` is the time of the last `mlp-hub audit --verify`, and `sound` its result; null where nobody has run it.
+    """
+
+    link: int | None
+    hash: str | None
+    begins: datetime | None
+    written: datetime | None
+    written_link: int | None
+    checked: datetime | None
+    sound: bool | None
+
+
 class JobDecision(Response):
     """A decision of the scheduler with the job that it is about."""
 

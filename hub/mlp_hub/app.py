@@ -44,6 +44,7 @@ from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.config import (
     DAY_S,
     MIB,
+    AuditPolicy,
     DiskPolicy,
     KeepPolicy,
     MailPolicy,
@@ -211,6 +212,11 @@ def keep_of(settings: Settings) -> KeepPolicy:
     )
 
 
+def audit_of(settings: Settings) -> AuditPolicy:
+    """Tell the platform where heads of the audit log are written."""
+    return AuditPolicy(settings.audit_heads_file, settings.audit_syslog, settings.audit_webhook)
+
+
 def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
     backend = backend_of(settings)
@@ -218,6 +224,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         scheduling=scheduling_of(settings),
         idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
         keep=keep_of(settings),
+        audit=audit_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,

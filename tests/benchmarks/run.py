@@ -28,6 +28,7 @@ MODULES = (
     "bench_mpi",
     "bench_metrics",
     "bench_points",
+    "bench_audit",
     "bench_placement",
     "bench_tacc",
     "bench_cycle",

@@ -24,6 +24,7 @@ OWN_PATHS = {
     "mlp_hub/backends/simulated.py": "the operator's list of nodes",
     "mlp_hub/api/edge/connections.py": "/proc",
     "mlp_hub/api/edge/listeners.py": "sockets of the state directory",
+    "mlp_hub/service/audit/heads.py": "the file of heads in the state directory, or where the operator names it",
     "mlp_hub/service/health/deaths.py": "the supervisor's note",
     "mlp_hub/web/client.py": "what is installed",
     "mlp_hub/web/docs.py": "what is installed",

@@ -171,6 +171,14 @@ def _audit(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli.commands import audit  # noqa: PLC0415
 
     filters = {name: getattr(args, name) for name in audit.FILTERS}
+    if args.verify:
+        from mlp_hub.cli.commands import audit_verify  # noqa: PLC0415
+
+        return audit_verify.check(settings, args.heads)
+    if args.export:
+        from mlp_hub.cli.commands import audit_files  # noqa: PLC0415
+
+        return audit_files.export(settings, filters, args.export, as_csv=args.csv)
     return audit.audit(settings, filters, lines=args.lines, as_json=args.json)
 
 
@@ -487,6 +495,24 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--until", metavar="TIME", help=say("same format as --since"))
     sub.add_argument("--lines", type=int, default=100, metavar="N", help=say("the last N (100)"))
     sub.add_argument("--json", action="store_true", help=say("print one JSON object per line"))
+    sub.add_argument(
+        "--verify", action="store_true", help=say("check that no entry was changed, removed or inserted")
+    )
+    sub.add_argument(
+        "--heads",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help=say("with --verify: compare with this copy of the file of heads; may be repeated"),
+    )
+    sub.add_argument(
+        "--export",
+        metavar="FILE",
+        help=say(
+            "write all entries that pass the filters into a file, as lines of JSON; - for standard output"
+        ),
+    )
+    sub.add_argument("--csv", action="store_true", help=say("with --export: write CSV"))
     _add_backups(add)
     _add_monitor(add)
     _add_simulate(add)

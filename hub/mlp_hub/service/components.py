@@ -14,7 +14,8 @@ from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.apps.service import AppService
 from mlp_hub.service.apps.usage import KeptUsage
 from mlp_hub.service.apps.worker import AppWorker
-from mlp_hub.service.audit import MOST_DELETED, AuditLog
+from mlp_hub.service.audit.keeper import ChainKeeper
+from mlp_hub.service.audit.log import AuditLog
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.changes import PlatformChanges
 from mlp_hub.service.config import DAY_S
@@ -48,6 +49,7 @@ from mlp_hub.service.monitoring.parts import MonitoredParts
 from mlp_hub.service.monitoring.service import Monitoring
 from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
+from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.notices.service import NoticeService
 from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
@@ -505,13 +507,19 @@ class Components(Given):
         purge=lambda _, tx, now: tx.app_gate.delete_expired(now),
     )
     nodes: Made[Nodes] = Made(lambda p: Nodes(p.db, p.drains.nodes, p.clock))
-    audit: Made[AuditLog] = Made(
-        lambda p: AuditLog(p.db),
-        purge=lambda p, tx, now: (
-            p.policy.keep.audit_s is not None
-            and tx.audit.delete_before(now - p.policy.keep.audit_s, MOST_DELETED)
+    audit_chain: Made[ChainKeeper] = Made(
+        lambda p: ChainKeeper(
+            p.db,
+            p.clock,
+            p.policy.audit,
+            p.policy.keep.audit_s,
+            Sender(p.policy.notices, p.policy.first_uid),
         ),
+        tidy=ChainKeeper.keep,
+        close=(StopStage.COMMITS, ChainKeeper.stop),
+        problems=ChainKeeper.problems,
     )
+    audit: Made[AuditLog] = Made(lambda p: AuditLog(p.db, p.audit_chain))
     accounting: Made[UsageService] = Made(
         lambda p: UsageService(p.db, p.drains.nodes, p.clock),
         tidy=lambda accounting: accounting.roll_up.roll_up(),

@@ -56,6 +56,16 @@ class KeepPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditPolicy:
+    """Places outside of the database that heads of the audit log's chain are written to, and how often."""
+
+    heads_file: Path | None = None  # a file that only grows
+    heads_syslog: str = ""  # a socket's path, or HOST:PORT
+    heads_webhook: str = ""  # an address
+    heads_every_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerPolicy:
     """Broker that metric points pass through: its addresses, the topic and group there, and how it is spoken to.
 
@@ -103,6 +113,7 @@ class RunPolicy:
     scheduling: SchedulingPolicy = field(default_factory=SchedulingPolicy)
     idle: IdlePolicy = field(default_factory=IdlePolicy)  # when guarantees of idle tenants shrink
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
+    audit: AuditPolicy = field(default_factory=AuditPolicy)  # where heads of the audit log are written
     disk: DiskPolicy = field(default_factory=DiskPolicy)  # how full the disk may become
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
     job_network: str = "none"  # none or outbound, of tenants that say nothing

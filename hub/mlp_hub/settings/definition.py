@@ -274,6 +274,7 @@ class Settings(
         _ = settings.volume
         settings.check_login()
         settings.check_mail()
+        settings.check_audit()
         if settings.metrics_transport == "kafka":
             broker_values.check_addresses(settings.kafka_bootstrap)
             broker_values.read_security(settings.kafka_secrets)
@@ -301,6 +302,11 @@ class Settings(
         return found
 
     # What follows from settings.
+
+    @property
+    def audit_heads_file(self) -> Path:
+        """File that heads of the audit log's chain are appended to."""
+        return self.audit_heads or self.home / "audit-heads.jsonl"
 
     @property
     def services(self) -> tuple[str, ...]:

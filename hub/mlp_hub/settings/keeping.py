@@ -1,10 +1,13 @@
 """Settings that say what is kept, for how long, and how much of the disk it may take; a part of `Settings`."""
 
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
 
-from mlp_hub.settings.values import setting
+from mlp_hub.settings.values import SettingsError, address, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +58,23 @@ class KeepingSettings:
         low=0.01,
         high=36_500,
         limit="jobs",
+    )
+    audit_heads: Path | None = setting(
+        None,
+        "File that heads of the audit log's chain are appended to every 15 minutes, so that a removed end of the log is noticed; "
+        "unset: `audit-heads.jsonl` in the state directory.",
+        kind="path",
+    )
+    audit_syslog: str = setting(
+        "",
+        "Syslog that the heads are also sent to: the path of its socket, as /dev/log, or HOST:PORT (UDP); empty: none.",
+        kind="str",
+    )
+    audit_webhook: str = setting(
+        "",
+        "Address that the heads are also posted to as JSON, as https://siem.example.org/heads; a private one needs "
+        "`notice_private`. Empty: none.",
+        kind="str",
     )
     disk_floor: int | None = setting(
         None,
@@ -138,3 +158,18 @@ class KeepingSettings:
             for given in (self.disk_floor, self.job_disk_max, self.home_disk_max)
         )
         return floor, job, home
+
+    def check_audit(self) -> None:
+        """Raise `SettingsError` where heads of the audit log could never be sent."""
+        if self.audit_syslog and not self.audit_syslog.startswith("/"):
+            address("MLP_AUDIT_SYSLOG", self.audit_syslog)
+        if self.audit_webhook:
+            try:
+                parts = urlsplit(self.audit_webhook)
+                usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+            except ValueError:
+                usable = False
+            if not usable:
+                raise SettingsError(
+                    f"MLP_AUDIT_WEBHOOK is {self.audit_webhook!r}; write an address that begins with https:// or http://"
+                )

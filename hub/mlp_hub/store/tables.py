@@ -34,6 +34,7 @@ NAMING = {
 }
 metadata = MetaData(naming_convention=NAMING)
 _RESERVES = text("reserved IS NOT NULL")
+_CHECKPOINT = text("time IS NOT NULL")
 
 user = Table(
     "user",
@@ -495,6 +496,18 @@ audit = Table(
     Index(None, "action", "id"),
     Index(None, "object", "id"),
     Index(None, "time"),
+)
+
+audit_link = Table(  # the chain of hashes over the audit log (`domain.audit_chain`)
+    "audit_link",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("entry", Integer, nullable=False),
+    Column("again", Boolean, nullable=False),  # a repetition was counted in the entry
+    Column("time", Double),  # of a checkpoint; null: the link of an entry
+    Column("digest", LargeBinary, nullable=False),
+    Column("hash", LargeBinary, nullable=False),
+    Index(None, "time", sqlite_where=_CHECKPOINT, postgresql_where=_CHECKPOINT),
 )
 
 stored = Table(  # what is stored for people; what it takes of a quota is its row of resource_request

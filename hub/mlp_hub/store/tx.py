@@ -14,6 +14,7 @@ from mlp_hub.store.repos.app_gate import AppGateRepo
 from mlp_hub.store.repos.app_uses import AppUses
 from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.audit import Audit, Decisions
+from mlp_hub.store.repos.audit_chain import AuditChain
 from mlp_hub.store.repos.bookings import Bookings
 from mlp_hub.store.repos.caps import Caps
 from mlp_hub.store.repos.datasets import Datasets
@@ -233,6 +234,11 @@ class Tx:
     def audit(self) -> Audit:
         """Changes and their actors."""
         return Audit(self.connection)
+
+    @cached_property
+    def audit_chain(self) -> AuditChain:
+        """The hashes that make a change of the audit log visible."""
+        return AuditChain(self.connection)
 
     @cached_property
     def leases(self) -> Leases:

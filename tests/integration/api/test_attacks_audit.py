@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from mlp_hub.service import audit
+from mlp_hub.service.audit import log as audit
 from support.rigs.api_rig import ApiRig
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -165,3 +168,106 @@ def test_an_admin_sees_why_any_job_was_admitted_then_and_there(own: ApiRig) -> N
     assert decision["nodes"][0]["node"] == "n1"
     assert ask("kind=admitted") == [one]
     assert ask("kind=preempted") == ask("user=bob") == ask("until=2001-01-01T00:00:00Z") == []
+
+
+FILES = ["/audit:csv", "/audit:lines", "/audit:head"]
+
+
+@pytest.mark.parametrize("path", FILES)
+@pytest.mark.parametrize("who", ["ann", "bob", "rita", "blue", "notebook", "spawner"])
+def test_only_a_platform_admin_exports_the_log(own: ApiRig, who: str, path: str) -> None:
+    answer = own.ask("GET", path, token=getattr(own, who))
+    assert (answer.status, answer.json["reason"]) == (403, "Forbidden")
+    assert own.ask("GET", path).status == 401
+
+
+def test_an_export_has_all_entries_that_pass_the_filters(own: ApiRig) -> None:
+    whole = own.ask("GET", "/audit?limit=1000", token=own.root_user).json
+    lines = own.ask("GET", "/audit:lines", token=own.root_user)
+    assert lines.headers["content-type"] == "application/x-ndjson"
+    assert lines.headers["content-disposition"] == 'attachment; filename="audit.jsonl"'
+    assert [json.loads(line) for line in lines.body.splitlines()] == whole
+    some = own.ask("GET", "/audit:lines?actor=admin&action=tenant.&object=red", token=own.root_user)
+    assert {(e["actor"], e["object"]) for e in map(json.loads, some.body.splitlines())} == {("admin", "red")}
+    table = own.ask("GET", "/audit:csv", token=own.root_user)
+    assert table.headers["content-type"] == "text/csv; charset=utf-8"
+    rows = list(csv.reader(io.StringIO(table.body.decode(), newline="")))
+    assert rows[0] == ["id", "time", "actor", "action", "object", "tenant", "detail"]
+    assert [int(row[0]) for row in rows[1:]] == [e["id"] for e in whole]
+    assert [json.loads(row[6]) for row in rows[1:]] == [e["detail"] for e in whole]
+    none = own.ask("GET", "/audit:lines?until=2001-01-01T00:00:00Z", token=own.root_user)
+    assert (none.status, none.body) == (200, b"")
+
+
+def test_an_export_is_read_page_by_page_and_ends_at_its_bound(
+    own: ApiRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = own.ask("GET", "/audit:lines", token=own.root_user).body
+    monkeypatch.setattr(audit, "EXPORT_PAGE", 2)
+    assert own.ask("GET", "/audit:lines", token=own.root_user).body == whole
+    monkeypatch.setattr(audit, "MOST_EXPORTED", 3)
+    assert len(own.ask("GET", "/audit:lines", token=own.root_user).body.splitlines()) == 3
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "=cmd|' /C calc'!A0"]
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_an_export_is_a_formula(own: ApiRig, text: str) -> None:
+    own.run(own.rig.db.write(lambda tx: tx.audit.add(1.0, text, "a.b", text, detail={"x": text})))
+    body = own.ask("GET", f"/audit:csv?until=1970-01-02T00:00:00Z&object={quote(text)}", token=own.root_user)
+    if body.status == 200:
+        (row,) = list(csv.reader(io.StringIO(body.body.decode(), newline="")))[1:]
+        assert row[2] == row[4] == f"'{text}"
+    everything = own.ask("GET", "/audit:csv?until=1970-01-02T00:00:00Z", token=own.root_user)
+    for row in csv.reader(io.StringIO(everything.body.decode(), newline="")):
+        assert not any(cell[:1] in tuple("=+-@\t\r\n") and cell for cell in row), row
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=5", "cursor=1", "surprise=1", "since=yesterday", "actor=%00", "tenant=Red", "action="]
+)
+@pytest.mark.parametrize("path", FILES[:2])
+def test_an_export_with_a_query_that_means_nothing_is_refused(own: ApiRig, path: str, query: str) -> None:
+    answer = own.ask("GET", f"{path}?{query}", token=own.root_user)
+    assert (answer.status, answer.json["reason"]) == (403, "Invalid"), answer.body
+
+
+def test_the_head_of_the_chain_changes_with_each_entry(own: ApiRig) -> None:
+    before = own.ask("GET", "/audit:head", token=own.root_user).json
+    own.tenant("mauve")
+    after = own.ask("GET", "/audit:head", token=own.root_user).json
+    assert after["link"] > before["link"]
+    assert len(after["hash"]) == 64
+    assert after["hash"] != before["hash"]
+    assert (after["checked"], after["sound"]) == (None, None)
+
+
+def test_a_change_that_cannot_be_written_down_does_not_happen(own: ApiRig) -> None:
+    """Of rights and of quota nothing changes without its entry: both are in one transaction."""
+    own.tenant("plum", cpu=2.0)
+    told = actions(own)
+    block = "CREATE TRIGGER deaf BEFORE INSERT ON audit_link BEGIN SELECT RAISE(ABORT, 'no room'); END"
+    own.run(own.rig.db.write(lambda tx: tx.connection.exec_driver_sql(block)))
+    try:
+        asked = (
+            ("PUT", "/tenants/plum", {"cpu": 9.0}),
+            ("POST", "/tenants", {"name": "olive", "cpu": 1.0}),
+            ("DELETE", "/tenants/plum", None),
+            ("PUT", "/tenants/red/members/bob", {"role": "admin"}),
+            ("DELETE", "/tenants/red/members/ann", None),
+            ("PUT", "/tenants/red/caps", {"user": "ann", "cpu": 1.0}),
+            ("PUT", "/users/ann:admin", {"admin": True}),
+            ("PUT", "/users/ann:password", {"password": "long enough"}),
+        )
+        for method, path, body in asked:
+            answer = own.ask(method, path, body, token=own.root_user)
+            assert answer.status == 503, (method, path, answer.body)
+    finally:
+        own.run(own.rig.db.write(lambda tx: tx.connection.exec_driver_sql("DROP TRIGGER deaf")))
+    assert own.ask("GET", "/tenants/plum", token=own.root_user).json["cpu"] == 2.0
+    assert own.ask("GET", "/tenants/olive", token=own.root_user).status == 403
+    assert own.ask("GET", "/users/ann", token=own.root_user).json["admin"] is False
+    members = own.ask("GET", "/tenants/red/members", token=own.root_user).json
+    assert {m["user"]: m["role"] for m in members} == {"rita": "admin", "ann": "member"}
+    assert actions(own) == told

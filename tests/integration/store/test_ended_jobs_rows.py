@@ -136,15 +136,6 @@ def test_pages_of_the_audit_log_follow_each_other_and_are_bounded_in_bytes(db: D
     assert [len(page) for page in walk(most_bytes=1)] == [1] * 10
 
 
-def test_the_oldest_entries_of_the_audit_log_are_forgotten_a_few_at_a_time(db: Database) -> None:
-    fill(db)
-    with db.begin() as tx:
-        assert tx.audit.delete_before(7.0, 5) == 5
-        assert tx.audit.delete_before(7.0, 5) == 2
-        assert tx.audit.delete_before(7.0, 5) == 0
-        assert [e.time for e in tx.audit.page()[0]] == [9.0, 8.0, 7.0]
-
-
 def test_repeated_changes_fill_no_log_and_each_repetition_counts(db: Database) -> None:
     def add(at: float, role: str, actor: str = "ann", user: str = "bob", tenant: str | None = "red") -> None:
         with db.begin() as tx:

@@ -45,6 +45,32 @@ def test_changes_are_listed_with_their_actors_and_user_input_stays_text(
     assert not pages.unexpected()
 
 
+def test_the_page_tells_of_the_chain_and_gives_files_of_what_is_shown(
+    pages: Pages, front: FrontService
+) -> None:
+    page = pages.panel("admin/audit")
+    main = page.locator("main")
+    expect(main).to_contain_text("Head of the chain: link 1204, 3f9a3f9a3f9a")
+    expect(main).to_contain_text(": no break")
+    page.get_by_label("To", exact=True).fill("a&b")
+    page.get_by_label("To", exact=True).press("Enter")
+    base = "/services/mlp/api/v1/audit"
+    link = page.get_by_role("link", name="CSV")
+    expect(link).to_have_attribute("href", f"{base}:csv?object=a%26b")
+    expect(link).to_have_attribute("download", "audit.csv")
+    expect(page.get_by_role("link", name="JSON lines")).to_have_attribute(
+        "href", f"{base}:lines?object=a%26b"
+    )
+    front.data.audit_head |= {"sound": False}
+    again = pages.panel("admin/audit")
+    expect(again.get_by_role("alert")).to_contain_text(
+        "entries were changed or removed; run mlp-hub audit --verify"
+    )
+    again.get_by_label("Show", exact=True).select_option("decisions")
+    expect(again.get_by_role("link", name="CSV")).to_have_count(0)
+    assert not pages.unexpected()
+
+
 def test_filters_are_asked_for_on_enter_and_can_be_taken_back(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/audit")
     expect(page.locator("main")).to_contain_text("5 changes")

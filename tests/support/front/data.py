@@ -22,6 +22,7 @@ from support.front.shapes import (
     SCHEDULING,
     WAITS,
     Json,
+    audit_head,
     audited,
     entry,
     file,
@@ -242,6 +243,7 @@ class Data:
             audited(2, "system", "jobs.expire", "bob", None, jobs=["a-0"], why="ended more than 90 days ago"),
             audited(1, "ann", "tenant.create", "<b>x</b>" + "y" * 60, None, description="long " * 80),
         ]
+        self.audit_head = audit_head()
         self.made: list[Json] = []
         self.simulation = simulation(work(9000.0, 1), work(600.0, 0))
         self.simulated: list[Json] = []
@@ -496,6 +498,8 @@ class Data:
                 return 200, why_of(name)
             case "GET", ["audit"], "":
                 return 200, self.audit
+            case "GET", ["audit"], "head":
+                return 200, self.audit_head
             case "GET", ["decisions"], "":
                 return 200, self.made
             case _, ["tenants", *_], "":

@@ -304,6 +304,20 @@ def audited(number: int, actor: str, action: str, name: str, of: str | None, **d
     }
 
 
+def audit_head(**change: Any) -> Json:
+    """The end of the audit log's chain, written outside and checked an hour ago."""
+    return {
+        "link": 1204,
+        "hash": "3f9a" * 16,
+        "begins": when(-86400),
+        "written": when(-600),
+        "written_link": 1200,
+        "checked": when(-3600),
+        "sound": True,
+        **change,
+    }
+
+
 def decided(user: str, name: str, **change: Any) -> Json:
     """A decision of the scheduler as an admin's list has it."""
     victim = {

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from sqlalchemy import text
 
 from mlp_hub.cli.commands import audit
+from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import HttpAnswer
 from mlp_hub.cli.main import run
+from mlp_hub.service.audit.checked import CHECKED, CheckedChain
+from mlp_hub.service.audit.heads import PublishedHead, append_head
+from mlp_hub.store import Database
 
 
 def entry(number: int, **more: Any) -> dict[str, Any]:
@@ -131,3 +140,113 @@ def test_a_meaningless_argument_is_refused_before_any_request(
 def test_a_time_can_be_given_as_a_duration_ago(service: Service) -> None:
     assert run(["audit", "--since", "12h"]) == 0
     assert "since" in service.asked[0]
+
+
+def test_an_export_has_all_pages_in_a_file_of_its_owner(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "log.jsonl"
+    file.write_text("older")
+    assert run(["audit", "--export", str(file), "--actor", "root"]) == 0
+    assert [json.loads(line) for line in file.read_text().splitlines()] == service.entries
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert service.asked[0]["actor"] == ["root"]
+    assert capsys.readouterr().out == f"5 entries are in {file}.\n"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_export_as_csv_has_no_formulas(
+    service: Service, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    service.entries[0] |= {"actor": "=1+1", "object": "@x"}
+    assert run(["audit", "--export", "-", "--csv"]) == 0
+    rows = list(csv.reader(io.StringIO(capsysbinary.readouterr().out.decode(), newline="")))
+    assert rows[0] == ["id", "time", "actor", "action", "object", "tenant", "detail"]
+    assert (rows[1][2], rows[1][4], rows[2][4]) == ("'=1+1", "'@x", "a\nb")
+    assert json.loads(rows[1][6]) == service.entries[0]["detail"]
+
+
+def test_an_export_that_fails_leaves_the_older_file(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "log.jsonl"
+    file.write_text("older")
+
+    def away(*_args: object) -> HttpAnswer:
+        raise CommandFailed("the hub does not answer")
+
+    monkeypatch.setattr(audit, "ask_service", away)
+    assert run(["audit", "--export", str(file)]) == 1
+    assert file.read_text() == "older"
+    assert list(tmp_path.iterdir()) == [file]
+    monkeypatch.setattr(audit, "ask_service", service)
+    assert run(["audit", "--export", str(tmp_path / "none" / "x")]) == 1
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """A state directory whose log has three entries and a head outside."""
+    monkeypatch.setenv("MLP_HOME", str(tmp_path))
+    db = Database(str(tmp_path / "db" / "mlp.sqlite"))
+    db.create_schema()
+    with db.begin() as tx:
+        tx.audit_chain.checkpoint(1.0)
+        for n in range(3):
+            tx.audit.add(float(n), "ann", "tenant.update", f"t{n}")
+        append_head(tmp_path / "audit-heads.jsonl", PublishedHead.of(tx.audit_chain.checkpoint(5.0)))
+    yield db
+    db.close()
+
+
+def test_a_check_of_a_sound_log_says_what_it_compared(
+    log: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["audit", "--verify"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "Checked 3 entries and 4 links, up to link 4."
+    assert said[1].startswith("It agrees with 1 heads outside of the database until link 4 of ")
+    assert said[2].startswith("Head: ")
+    assert said[3] == "No break was found."
+    stored = CheckedChain.of(log.read_now(lambda tx: tx.settings.get(CHECKED)))
+    assert stored is not None
+    assert (stored.sound, stored.entries, stored.seq) == (True, 3, 4)
+
+
+def test_a_check_names_the_first_broken_entry_and_ends_with_1(
+    log: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with log.begin() as tx:
+        tx.connection.execute(text("UPDATE audit SET actor = 'eve' WHERE id = 2"))
+    assert run(["audit", "--verify"]) == 1
+    assert "BROKEN: entry 2 was changed." in capsys.readouterr().out.splitlines()
+    stored = CheckedChain.of(log.read_now(lambda tx: tx.settings.get(CHECKED)))
+    assert stored is not None
+    assert not stored.sound
+
+
+def test_a_check_compares_with_copies_of_the_heads(
+    log: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = tmp_path / "copy"
+    copy.write_bytes(
+        (tmp_path / "audit-heads.jsonl").read_bytes() + PublishedHead(9, 7, b"\1" * 32, 9.0).line()
+    )
+    assert run(["audit", "--verify", "--heads", str(copy)]) == 1
+    assert "or an older backup was restored." in capsys.readouterr().out
+    assert run(["audit", "--verify", "--heads", str(tmp_path / "none")]) == 1
+    assert "is not there." in capsys.readouterr().err
+    (tmp_path / "audit-heads.jsonl").unlink()
+    assert run(["audit", "--verify"]) == 1
+    said = capsys.readouterr().out
+    assert "audit-heads.jsonl is not there." in said
+    assert "their file was cut or replaced" in said
+
+
+def test_a_check_without_a_database_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MLP_HOME", str(tmp_path))
+    assert run(["audit", "--verify"]) == 1
+    assert "The audit log cannot be checked" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

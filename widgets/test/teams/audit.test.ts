@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { detailWords, filtered, NO_FILTERS, request } from "../../src/core/teams/audit";
+import { chainWords, detailWords, exported, filtered, NO_FILTERS, request } from "../../src/core/teams/audit";
 import { clock } from "../../src/core/format/format";
 import { keepingWords } from "../../src/core/jobs/keeping";
 import { speak } from "../../src/core/format/language";
-import type { AuditEntry } from "../../src/core/service/wire";
+import type { AuditEntry, AuditHead } from "../../src/core/service/wire";
 
 const NOW = Date.parse("2026-01-08T12:00:00Z");
 const entry = (detail: Record<string, unknown>): AuditEntry => ({ id: 1, time: "2026-01-01T00:00:00Z", actor: "root", action: "tenant.update", object: "red", tenant: "red", detail });
@@ -75,4 +75,20 @@ test("how long jobs are kept is said in words, or not at all", () => {
     "Jobs that have ended are deleted, with their files, after 90 days. You can keep 10,000 ended jobs and 1 GiB of their records; beyond that the oldest are deleted.",
   );
   assert.equal(keepingWords({ job_days: null, jobs: null, job_mib: 512 }), "You can keep 512 MiB of records of ended jobs; beyond that the oldest are deleted.");
+});
+
+test("a file has what the filters of changes let through, all of it", () => {
+  assert.equal(exported({ ...NO_FILTERS, actor: "a&b", back: "3600", kind: "resized" }, NOW, "csv"), "/audit:csv?actor=a%26b&since=2026-01-08T11%3A00%3A00.000Z");
+  assert.equal(exported({ ...NO_FILTERS, of: "decisions" }, NOW, "lines"), "/audit:lines");
+});
+
+test("the line of the chain says its head, when it left the database, and what the last check found", () => {
+  const at = "2026-01-08T12:00:00Z";
+  const head: AuditHead = { link: 1204, hash: "3f9a".repeat(16), begins: at, written: null, written_link: null, checked: null, sound: null };
+  assert.equal(chainWords(head, NOW), "Head of the chain: link 1204, 3f9a3f9a3f9a · not written outside of the database yet · never checked: run mlp-hub audit --verify");
+  const time = clock(at, NOW);
+  const told = { ...head, written: at, written_link: 1200, checked: at };
+  assert.equal(chainWords({ ...told, sound: true }, NOW), `Head of the chain: link 1204, 3f9a3f9a3f9a · link 1200 written outside of the database ${time} · checked ${time}: no break`);
+  assert.match(chainWords({ ...told, sound: false }, NOW), /entries were changed or removed; run mlp-hub audit --verify$/);
+  assert.equal(chainWords({ ...head, link: null, hash: null, begins: null }, NOW), "The log has no chain yet.");
 });

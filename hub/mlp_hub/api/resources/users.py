@@ -230,8 +230,9 @@ async def set_password(call: Call) -> PasswordSet:
             msg("you change your own password on the page Password, which asks for the present one"),
         )
     made = None if asked.password is not None else secrets.token_urlsafe(12)
+    await _noted(call, account, "user.password")  # first: no right changes without its entry
     await call.service.hub.set_password(account.name, made or asked.password or "")
-    await _tokens_ended(call, account, "user.password")
+    call.service.auth.forget_user(account.name)
     return PasswordSet(username=account.name, password=made)
 
 
@@ -255,8 +256,10 @@ async def set_admin(call: Call) -> User:
     """Make somebody an administrator of the platform, or no longer one."""
     asked: AdminRight = call.body
     account = await _account(call)
+    # first: of no administrator it is unknown who made them one
+    await _noted(call, account, "user.admin", admin=asked.admin, was=account.admin)
     await call.service.hub.set_admin(account.name, asked.admin)
-    await _tokens_ended(call, account, "user.admin", admin=asked.admin, was=account.admin)
+    call.service.auth.forget_user(account.name)
     return await _user(call, await _account(call))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
@@ -29,27 +30,33 @@ def audit(settings: Settings, filters: dict[str, str | None], *, lines: int, as_
     """Print the last `lines` entries that pass the filters (actor, action, object, tenant, since, until)."""
     if not 1 <= lines <= MOST:
         raise UsageFailure(say("--lines is {lines}; it must be 1 to {most}", lines=lines, most=MOST))
-    query = {name: value for name, value in filters.items() if value is not None}
-    for name in ("since", "until"):
-        if name in query:
-            query[name] = moment(name, query[name], datetime.now(UTC)).isoformat()
-    for entry in reversed(_entries(settings, query, lines)):
+    found = [entry for page in pages(settings, query_of(filters), lines) for entry in page]
+    for entry in reversed(found):
         sys.stdout.write((json.dumps(entry, ensure_ascii=False) if as_json else line(entry)) + "\n")
     return 0
 
 
-def _entries(settings: Settings, query: dict[str, str], most: int) -> list[dict[str, Any]]:
-    """Return the newest entries, page by page."""
-    found: list[dict[str, Any]] = []
+def query_of(filters: dict[str, str | None]) -> dict[str, str]:
+    """Return the filters that are given as the service takes them. Raises `UsageFailure` for a time that means nothing."""
+    query = {name: value for name, value in filters.items() if value is not None}
+    for name in ("since", "until"):
+        if name in query:
+            query[name] = moment(name, query[name], datetime.now(UTC)).isoformat()
+    return query
+
+
+def pages(settings: Settings, query: dict[str, str], most: int | None) -> Iterator[list[dict[str, Any]]]:
+    """Yield the newest entries page by page, `most` at most; None: all."""
+    left = most
     cursor: dict[str, str] = {}
-    while len(found) < most:
-        page = {**query, "limit": str(min(PAGE, most - len(found))), **cursor}
+    while left is None or left > 0:
+        page = {**query, "limit": str(PAGE if left is None else min(PAGE, left)), **cursor}
         entries = ask_service(settings, "GET", f"/audit?{urlencode(page)}").json()
-        found += entries
         if not entries:
-            break
+            return
+        yield entries
+        left = None if left is None else left - len(entries)
         cursor = {"cursor": str(entries[-1]["id"])}
-    return found
 
 
 def moment(name: str, text: str, now: datetime) -> datetime:

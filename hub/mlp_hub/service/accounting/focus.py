@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from mlp_hub.domain.accounting.days import day_text, first_day, read_day, read_month
+from mlp_hub.domain.accounting.days import first_day, read_day, read_month
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, METERS, money
 from mlp_hub.domain.accounting.spans import STORAGE, HeldSums
 from mlp_hub.service.accounting.service import SummedUse, UsageFound
+from mlp_hub.service.support.csv_text import csv_bytes
 
 VERSION = "1.2"
 """Contract: version of FOCUS whose columns these are."""
@@ -45,22 +44,21 @@ COLUMNS = (
 )
 """Contract: the columns; those that begin with `x_` are our own, as the format has it."""
 _UNITS = {"cpu": "Core-Hours", "ram": "GiB-Hours", "gpu": "GPU-Hours", "storage": "GiB-Days"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 LOT = 2000
 """Tuning: lines of the file that are made at a time: memory, for the cost of each lot."""
 
 
 def focus_lines(found: UsageFound) -> Iterator[bytes]:
     """Yield the file in lots of lines: a line for each meter of each line of the answer."""
-    yield _text([COLUMNS])
+    yield csv_bytes([COLUMNS])
     rows: list[Sequence[str]] = []
     for key, line in found.lines:
         rows += _rows(found, dict(zip(found.asked.by, key, strict=True)), line)
         if len(rows) >= LOT:
-            yield _text(rows)
+            yield csv_bytes(rows)
             rows = []
     if rows:
-        yield _text(rows)
+        yield csv_bytes(rows)
 
 
 def _rows(found: UsageFound, keys: dict[str, str], line: SummedUse) -> list[Sequence[str]]:
@@ -128,15 +126,4 @@ def _period(found: UsageFound, keys: dict[str, str]) -> tuple[str, str]:
         until = since + 1
     elif "month" in keys and (month := read_month(keys["month"])) is not None:
         since, until = max(since, first_day(month)), min(until, first_day(month + 1))
-    return f"{day_text(since)}T00:00:00Z", f"{day_text(until)}T00:00:00Z"
-
-
-def _text(rows: Sequence[Sequence[str]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in row] for row in rows)
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _cell(value: str) -> str:
-    """Return what a spreadsheet takes for a text, never for a formula."""
-    return f"'{value}" if value.startswith(_FORMULA) else value
+    return f"{daycsv_bytes(since)}T00:00:00Z", f"{daycsv_bytes(until)}T00:00:00Z"

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 
 from mlp_api import runs as runs_api
 from mlp_hub.domain.jobs.job import FINAL, state_of
 from mlp_hub.domain.jobs.run import MetricSummary
 from mlp_hub.domain.resources import HOUR_S
+from mlp_hub.service.support.csv_text import csv_bytes
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.records import RunRow
-
-_FORMULA = (
-    *"=+-@\t\r\n",
-    *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
-)
-"""Given: first characters of a formula in a spreadsheet; wide ones count for Chinese or Japanese input."""
 
 
 def run_to(row: RunRow) -> runs_api.ListedRun:
@@ -82,7 +75,7 @@ FIXED = (
 def csv_head(params: Sequence[str], metrics: Sequence[str]) -> bytes:
     """Return the first line: fixed columns, then `param.NAME`, `metric.NAME` and `best.NAME`."""
     measured = [f"{kind}.{name}" for name in metrics for kind in ("metric", "best")]
-    return _lines([[*FIXED, *(f"param.{name}" for name in params), *measured]])
+    return csv_bytes([[*FIXED, *(f"param.{name}" for name in params), *measured]])
 
 
 def csv_lines(runs: Iterable[runs_api.ListedRun], params: Sequence[str], metrics: Sequence[str]) -> bytes:
@@ -102,17 +95,4 @@ def csv_lines(runs: Iterable[runs_api.ListedRun], params: Sequence[str], metrics
             one = run.metrics.get(name)
             line += [None, None] if one is None else [one.last, one.best]
         lines.append(line)
-    return _lines(lines)
-
-
-def _lines(lines: Iterable[Sequence[object]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in line] for line in lines)
-    return text.getvalue().encode("utf-8", "replace")
-
-
-def _cell(value: object) -> object:
-    """Return what a spreadsheet takes for a text, never for a formula."""
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    return csv_bytes(lines)

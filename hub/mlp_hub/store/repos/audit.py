@@ -6,12 +6,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, delete, select, update
+from sqlalchemy import Select, Table, bindparam, delete, func, insert, select, update
 
+from mlp_hub.domain.audit_chain import entry_digest
 from mlp_hub.domain.span import NEWEST, RowSpan
+from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.store import codec
 from mlp_hub.store.records import AuditRecord, OfJob, StoredDecision
-from mlp_hub.store.repos.base import Repo, bounded
+from mlp_hub.store.repos.audit_chain import LAST_LINK, AuditChain
+from mlp_hub.store.repos.base import Repo, bounded, chunks
 from mlp_hub.store.tables import audit, decision, job
 from mlp_language.message import Message, from_data, to_data
 
@@ -22,8 +25,20 @@ ALONE = frozenset({"user.token"})
 COUNTS = ("times", "last", "jobs", "more")
 MOST_NAMED = 100
 _SAID = "said"
-LOOKED_AT = 20
-"""Entries of the same action of the same actor, at most, among which the same is looked for."""
+LOOKED_AT = 100
+"""Last entries of the same object, at most, among which the same is looked for."""
+CUT = "audit.cut"
+"""Action of the entry that is left where all entries were too old to be kept: ids are not given again."""
+_INSERT = insert(audit).returning(audit.c.id, audit.c.time, *LAST_LINK)
+_REPEATED = (
+    update(audit)
+    .where(audit.c.id == bindparam("number"))
+    .values(detail=bindparam("detail"))
+    .returning(audit.c.id, audit.c.time, *LAST_LINK)
+)
+_LAST = select(audit).where(audit.c.object == bindparam("name")).order_by(audit.c.id.desc()).limit(LOOKED_AT)
+_RECENT = _LAST.subquery()
+_OF_OBJECT = select(_RECENT).where(_RECENT.c.time >= bindparam("since")).order_by(_RECENT.c.id.desc())
 
 
 class Decisions(Repo):
@@ -87,6 +102,7 @@ class Audit(Repo):
     """Every change: who, what, when. The oldest are forgotten at last.
 
     Rows stay as they are, but that the same again of the same actor is counted in its row: nobody fills the log by repeating.
+    Each row that is stored or counted once more has a link in the chain (`AuditChain`), in the same transaction.
     """
 
     __slots__ = ()
@@ -125,9 +141,15 @@ class Audit(Repo):
             counts["last"] = at.isoformat(timespec="seconds").replace("+00:00", "Z")
         text = codec.dumps({**stored, **counts})
         if row is None:
-            self._c.execute(audit.insert().values(time=now, detail=text, **done))
+            made: Any = self._few(_INSERT, time=now, detail=text, **done).one()
         else:
-            self._c.execute(update(audit).where(audit.c.id == row).values(detail=text))
+            made = self._few(_REPEATED, number=row, detail=text).one()
+        number, first_at, seq, hashed = made
+        team = None if tenant is None else tenant.encode()
+        texts = (actor.encode(), action.encode(), name.encode(), team, text.encode())
+        self._chain().append(
+            seq, hashed, number, entry_digest(number, first_at, *texts), again=row is not None
+        )
 
     def _same(
         self, since: float, done: Mapping[str, str | None], stored: Mapping[str, object]
@@ -135,15 +157,18 @@ class Audit(Repo):
         """Return the id and the detail of the row that says the same, if one of the last few does."""
         if done["action"] in ALONE:
             return None, {}
-        query = select(audit.c.id, audit.c.detail).where(audit.c.time >= since)
-        for column, value in done.items():
-            query = query.where(audit.c[column] == value)
         wanted = codec.load_object(codec.dumps(stored))
-        for row in self._c.execute(query.order_by(audit.c.id.desc()).limit(LOOKED_AT)):
+        same = (done["actor"], done["action"], done["tenant"])
+        for row in self._few(_OF_OBJECT, name=done["object"], since=since):
+            if (row.actor, row.action, row.tenant) != same:
+                continue
             detail = codec.load_object(row.detail)
             if {k: v for k, v in detail.items() if k not in COUNTS} == wanted:
                 return row.id, detail
         return None, {}
+
+    def _chain(self) -> AuditChain:
+        return AuditChain(self._c)
 
     def page(
         self,
@@ -169,10 +194,41 @@ class Audit(Repo):
         rows, more = bounded(self._c.execute(query), lambda r: len(r.detail), span.limit, span.most_bytes)
         return [_entry(r) for r in rows], rows[-1].id if more else None
 
-    def delete_before(self, before: float, most: int) -> int:
-        """Delete entries from before a time, the oldest first and at most `most`; return their number."""
-        old = select(audit.c.id).where(audit.c.time < before).order_by(audit.c.id).limit(most)
-        return int(self._c.execute(delete(audit).where(audit.c.id.in_(old))).rowcount)
+    def delete_before(self, before: float, most: int, now: float, keep: int | None = None) -> int:
+        """Delete entries from before a time, the oldest first; return their number.
+
+        Entries outside of the chain go first, at most `most` at a time. The chain is cut only at a checkpoint that is older
+        than `before`, together with the entries up to it. `keep` is the number of the checkpoint that the caller noted;
+        None: the next one.
+        """
+        chain = self._chain()
+        first = chain.first()
+        if first is None:
+            return self._delete(select(audit.c.id).where(audit.c.time < before), most)
+        outside = select(audit.c.id).where(audit.c.id <= first.entry, audit.c.time < before)
+        if gone := self._delete(outside, most, now):
+            return gone
+        found = chain.next_cut(before, most)
+        if found is None or (keep is not None and found.seq != keep):
+            return 0
+        self._stay(found.entry, now)
+        chain.cut(found.seq)
+        return int(self._c.execute(delete(audit).where(audit.c.id <= found.entry)).rowcount)
+
+    def _delete(self, which: Select[Any], most: int, now: float | None = None) -> int:
+        numbers = list(self._c.scalars(which.order_by(audit.c.id).limit(most)))
+        if numbers and now is not None:
+            self._stay(numbers[-1], now)
+        return sum(
+            int(self._c.execute(delete(audit).where(audit.c.id.in_(part))).rowcount)
+            for part in chunks(numbers)
+        )
+
+    def _stay(self, number: int, now: float) -> None:
+        """Leave an entry where all up to this id go: SQLite would give the ids of an empty table again."""
+        newest = self._c.scalar(select(func.max(audit.c.id)))
+        if newest is not None and newest <= number:
+            self.add(now, THE_HUB, CUT, "audit", detail={"until": number})
 
 
 def _entry(row: Any) -> AuditRecord:

@@ -2,7 +2,7 @@
 import { DIMENSIONS, ROWS, type Dimension } from "../format/dimensions";
 import { bytes, clock, trim } from "../format/format";
 import { n, t } from "../format/language";
-import type { AuditEntry } from "../service/wire";
+import type { AuditEntry, AuditHead } from "../service/wire";
 import { fieldWord, valueWord } from "../format/words";
 
 export interface Filters {
@@ -33,6 +33,24 @@ export function request(f: Filters, now: number, cursor: string | null = null): 
   if (f.back) query.set("since", new Date(now - Number(f.back) * 1000).toISOString());
   if (cursor) query.set("cursor", cursor);
   return `${f.of === "changes" ? "/audit" : "/decisions"}?${query.toString()}`;
+}
+
+/** The address of a file with all changes that pass the filters. */
+export function exported(f: Filters, now: number, form: "csv" | "lines"): string {
+  const query = new URLSearchParams(request({ ...f, of: "changes" }, now).split("?")[1]);
+  query.delete("limit");
+  const text = query.toString();
+  return `/audit:${form}${text ? `?${text}` : ""}`;
+}
+
+const SHORT = 12;
+
+/** What is known of the chain of hashes: its head, when it was written outside, when it was checked. */
+export function chainWords(head: AuditHead, now: number): string {
+  if (head.link === null || head.hash === null) return t("The log has no chain yet.");
+  const written = head.written === null ? t("not written outside of the database yet") : t("link {n} written outside of the database {time}", { n: head.written_link ?? 0, time: clock(head.written, now) });
+  const checked = head.checked === null ? t("never checked: run mlp-hub audit --verify") : head.sound ? t("checked {time}: no break", { time: clock(head.checked, now) }) : t("checked {time}: entries were changed or removed; run mlp-hub audit --verify", { time: clock(head.checked, now) });
+  return [t("Head of the chain: link {n}, {hash}", { n: head.link, hash: head.hash.slice(0, SHORT) }), written, checked].join(" · ");
 }
 
 type Fields = Record<string, unknown>;

@@ -4,11 +4,11 @@ import { useEffect, useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../../components/basics/basics";
 import { Story } from "../../components/monitor/Explained";
 import { useId, useLoad, useNow } from "../../components/basics/hooks";
-import { detailWords, filtered, NO_FILTERS, request, type Filters } from "../../core/teams/audit";
+import { chainWords, detailWords, exported, filtered, NO_FILTERS, request, type Filters } from "../../core/teams/audit";
 import { clock, ms } from "../../core/format/format";
 import { eventWord } from "../../core/format/words";
 import { reference, title } from "../../core/jobs/runs";
-import type { AuditEntry, Job, JobDecision } from "../../core/service/wire";
+import type { AuditEntry, AuditHead, Job, JobDecision } from "../../core/service/wire";
 import { useHub } from "../shared/context";
 import { PageHead, Select } from "../../components/basics/form";
 import { href, Link } from "../shared/address";
@@ -109,6 +109,20 @@ function Why({ made }: { made: JobDecision }): JSX.Element {
 
 const named = (made: JobDecision): Pick<Job, "name" | "run"> => ({ name: made.job, run: made.run });
 
+/** The end of the chain, and files with what the filters let through. */
+function Chain({ filters, now }: { filters: Filters; now: number }): JSX.Element {
+  const { client } = useHub();
+  const head = useLoad("audit head", () => client.get<AuditHead>("/audit:head"), EVERY);
+  const broken = head.data?.sound === false;
+  return (
+    <p class="mlp-dim mlp-wrap">
+      {head.data ? <span role={broken ? "alert" : undefined}>{broken ? <Chip kind="bad">{t("Broken")}</Chip> : null} <span title={head.data.hash ?? ""}>{chainWords(head.data, now)}</span></span> : null}{" "}
+      <a class="mlp-button mlp-small" href={client.base + exported(filters, now, "csv")} download="audit.csv">{t("CSV")}</a>{" "}
+      <a class="mlp-button mlp-small" href={client.base + exported(filters, now, "lines")} download="audit.jsonl">{t("JSON lines")}</a>
+    </p>
+  );
+}
+
 export function AuditPage(): JSX.Element {
   const [filters, setFilters] = useState<Filters>(NO_FILTERS);
   const pages = usePages(filters);
@@ -151,6 +165,7 @@ export function AuditPage(): JSX.Element {
         )}
         <Select label={t("Since")} name="since" hideLabel value={filters.back} onChange={(back) => set({ back })} options={spans()} />
       </PageHead>
+      {changes ? <Chain filters={filters} now={now} /> : null}
       {pages.error ? <ErrorBox error={pages.error} retry={pages.reload} /> : null}
       {!pages.rows ? (
         pages.error ? null : <Loading what={changes ? t("Loading the audit log") : t("Loading decisions")} lines={6} />

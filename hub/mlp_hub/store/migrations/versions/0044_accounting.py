@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0044"
-down_revision = "0042"
+down_revision = "0043"
 AMOUNTS = ("cpu", "gpu", "ram", "rom")
 USED = ("cpu_used", "cpu_measured", "ram_used", "ram_measured")
 

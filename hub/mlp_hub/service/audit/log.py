@@ -2,31 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from mlp_api import audit as api
 from mlp_api.localized import Text
+from mlp_hub.domain.audit_chain import ChainLink
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.span import NEWEST, RowSpan
+from mlp_hub.service.audit.checked import CHECKED, CheckedChain
+from mlp_hub.service.audit.keeper import ChainKeeper
 from mlp_hub.service.reasons.rows import to_wire
-from mlp_hub.service.support.units import when
+from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import AuditRecord
 from mlp_hub.store.tx import Tx
 from mlp_language.message import ALL, Message
 
-MOST_DELETED = 1000
-"""Tuning: entries of the audit log that are forgotten in one sweep: size of a lot, for how long others wait behind it."""
 MOST_BYTES = 512 * 2**10
 """Safety: bytes of details on one page, about: bounds what an answer takes."""
+MOST_EXPORTED = 1_000_000
+"""Safety: entries of one export; older ones need `until`."""
+EXPORT_PAGE = 500
+"""Tuning: entries of an export that are read at a time: memory, for the number of queries."""
+COLUMNS = ("id", "time", "actor", "action", "object", "tenant", "detail")
+"""Given: columns of an export as CSV."""
 
 
 class AuditLog:
     """Reads what is stored anyway, the newest first; with each page comes the `before` of the next one, None after the last."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, keeper: ChainKeeper) -> None:
         self._db = db
+        self._keeper = keeper
+
+    async def head(self) -> api.AuditHead:
+        """Return the end of the chain, and when it was checked last."""
+
+        def look(tx: Tx) -> tuple[ChainLink | None, ChainLink | None, CheckedChain | None]:
+            chain = tx.audit_chain
+            return chain.last(), chain.first(), CheckedChain.of(tx.settings.get(CHECKED))
+
+        last, first, checked = await self._db.read(look)
+        written = self._keeper.published
+        return api.AuditHead(
+            link=None if last is None else last.seq,
+            hash=None if last is None else last.hash.hex(),
+            begins=None if first is None else maybe_when(first.time),
+            written=None if written is None else when(written.time),
+            written_link=None if written is None else written.seq,
+            checked=None if checked is None else when(checked.time),
+            sound=None if checked is None else checked.sound,
+        )
+
+    async def export(
+        self,
+        span: RowSpan,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        name: str | None = None,
+        tenant: str | None = None,
+    ) -> AsyncIterator[Sequence[api.AuditEntry]]:
+        """Yield all entries that `entries` would return, page by page, `MOST_EXPORTED` at most. No transaction stays open."""
+        left, following = MOST_EXPORTED, span.before
+        while left > 0:
+            page = replace(span, limit=min(EXPORT_PAGE, left), before=following)
+            found, following = await self.entries(page, tenant=tenant, actor=actor, action=action, name=name)
+            left -= len(found)
+            yield found
+            if following is None:
+                return
 
     async def entries(
         self,
