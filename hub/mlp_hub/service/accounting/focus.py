@@ -126,4 +126,4 @@ def _period(found: UsageFound, keys: dict[str, str]) -> tuple[str, str]:
         until = since + 1
     elif "month" in keys and (month := read_month(keys["month"])) is not None:
         since, until = max(since, first_day(month)), min(until, first_day(month + 1))
-    return f"{daycsv_bytes(since)}T00:00:00Z", f"{daycsv_bytes(until)}T00:00:00Z"
+    return f"{day_text(since)}T00:00:00Z", f"{day_text(until)}T00:00:00Z"
