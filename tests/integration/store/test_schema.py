@@ -14,6 +14,7 @@ from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.store import Database, WrongSchema, codec, migrate
 from mlp_hub.store import engine as engines
 from mlp_hub.store.records import Lease
+from mlp_hub.store.repos.workload.ledger import REQUESTS
 from mlp_hub.store.tables import REVISION, metadata
 from mlp_language.message import msg
 
@@ -93,7 +94,7 @@ def test_servers_waiting_before_an_upgrade_keep_waiting_and_no_capacity_is_set_a
         ' shares, last, holder, "user") VALUES'
         " ('sp', :id, 'request', 'default', 1000, 0, 64, 0, :phase, 5.0, 90.0, :shares, 'claim', '', 'bob')"
     )
-    shares = codec.request_row(
+    shares = REQUESTS.row(
         ResourceRequest(
             "x", "sp", "default", ZERO, RequestPhase.TRIED, 0.0, shares=(("n1", Resources(cpu=1000)),)
         )

@@ -15,12 +15,12 @@ import pytest
 
 import mlp_hub
 from mlp_hub.domain.tenants.tenant_context import NOBODY, SYSTEM, TenantContext
-from mlp_hub.store.repos.apps import Apps
-from mlp_hub.store.repos.datasets import Datasets
-from mlp_hub.store.repos.jobs import Jobs
-from mlp_hub.store.repos.models import Models
-from mlp_hub.store.repos.runs import Runs
-from mlp_hub.store.repos.sweeps import Sweeps
+from mlp_hub.store.repos.jobs.jobs import Jobs
+from mlp_hub.store.repos.jobs.runs import Runs
+from mlp_hub.store.repos.jobs.sweeps import Sweeps
+from mlp_hub.store.repos.owned.apps import Apps
+from mlp_hub.store.repos.owned.datasets import Datasets
+from mlp_hub.store.repos.owned.models import Models
 from mlp_hub.store.tx import Tx
 
 ROOT = Path(mlp_hub.__file__).parent
