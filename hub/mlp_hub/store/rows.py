@@ -1,6 +1,6 @@
 """Rows: how the values of a type are kept in a table, worked out from the fields' types and the columns.
 
-    _rows = Rows(Environment, table, computed={"folded": lambda e: e.folded})
+    _rows = Rows(Environment, table, computed={"folded": "folded"})
     _rows.row(environment)      the columns, for a statement
     _rows.of(row)               the value of a row
 
@@ -33,7 +33,8 @@ Converters = tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
 class Rows(Generic[T]):
     """Values of a frozen dataclass as rows of a table.
 
-    `columns` are the fields whose column has another name. `computed` are columns made of the whole value, which are not read.
+    `columns` are the fields whose column has another name. `computed` are columns made of the whole value, which are not read: a
+    path of attributes, or a function.
     `beside` are columns that are not of the value: the repository adds them. `numbered` is the column of a field whose number the
     database gives: it is read and never written. `embedded` are fields whose own fields have columns, with a prefix of these.
     `packed` is a column with a JSON object of all fields that have no column; `packs_defaults`: also of those with their default.
@@ -48,7 +49,7 @@ class Rows(Generic[T]):
         table: Table,
         *,
         columns: Mapping[str, str] | None = None,
-        computed: Mapping[str, Callable[[T], Any]] | None = None,
+        computed: Mapping[str, str | Callable[[T], Any]] | None = None,
         beside: Collection[str] = (),
         numbered: str | None = None,
         embedded: Mapping[str, str] | None = None,
@@ -61,7 +62,6 @@ class Rows(Generic[T]):
     ) -> None:
         self.kind, self.table = kind, table
         self.given, self.numbered, self.label = tuple(given), numbered, label
-        self._computed = computed or {}
         self._known: Values = {"kind": kind, "dumps": codec.dumps, "message_text": codec.message_text}
         self._known["message_of"] = codec.message_of
         self._renamed, self._embedded = columns or {}, embedded or {}
@@ -80,9 +80,9 @@ class Rows(Generic[T]):
         self._take_fields(kind, "x", self._reads, but={f.name for f in packs})
         if packed is not None:
             self._pack(packed, packs, packs_defaults)
-        for n, (column, make) in enumerate(self._computed.items()):
-            self._known[f"computed{n}"] = make
-            self._stores[column] = f"computed{n}(x)"
+        for column, make in (computed or {}).items():
+            self._known[f"make_{column}"] = make
+            self._stores[column] = f"x.{make}" if isinstance(make, str) else f"make_{column}(x)"
         there, wanted = self._stores.keys() | set(beside), set(table.c.keys())
         if there != wanted or self._stores.keys() & set(beside):
             raise TypeError(f"{kind.__name__} and {table.name} differ in {sorted(there ^ wanted)}")
@@ -186,8 +186,8 @@ class Rows(Generic[T]):
         if field.default is not dataclasses.MISSING:
             self._known[default], read = field.default, default
         elif field.default_factory is not dataclasses.MISSING:
-            self._known[default], read = field.default_factory(), f"make_{column}()"
-            self._known[f"make_{column}"] = field.default_factory
+            self._known[default], read = field.default_factory(), f"new_{column}()"
+            self._known[f"new_{column}"] = field.default_factory
         else:
             raise TypeError(
                 f"{self.table.name}.{column} may be null, {self.kind.__name__}.{field.name} may not"
@@ -217,7 +217,10 @@ class Rows(Generic[T]):
             self._known[f"of_{key}"] = kind
             return _guarded(hint, (value, f"{value}.value"), (cell, f"of_{key}({cell})"))
         self._known[f"of_{key}"] = msgspec.json.Decoder(kind).decode
-        return _guarded(hint, (value, f"dumps({value})"), (cell, f"of_{key}({cell})"))
+        to = f"dumps({value})"
+        if get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis:  # mostly there is nothing in it
+            to = f"dumps({value}) if {value} else '[]'"
+        return _guarded(hint, (value, to), (cell, f"of_{key}({cell})"))
 
 
 def _optional(hint: Any) -> bool:

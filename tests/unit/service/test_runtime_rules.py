@@ -14,8 +14,8 @@ from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.rank_commands import Command, GangShape, build
 from mlp_hub.service.tenants.runtime_rules import runtime_from, runtime_to
-from mlp_hub.store.repos.tenants.runtimes import Runtimes
 from mlp_hub.store.records import StoredRuntime
+from mlp_hub.store.repos.tenants.runtimes import Runtimes
 from mlp_language.catalogue import LANGUAGES
 from mlp_language.render import Reader
 

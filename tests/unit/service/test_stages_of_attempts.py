@@ -12,8 +12,8 @@ from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.jobs.stages import MOST_ATTEMPTS, StagedAttempt, attempts_of
 from mlp_hub.service.lifecycle import next_action as d
 from mlp_hub.service.state.moves import Move
-from mlp_hub.store.repos.jobs import job_rows
 from mlp_hub.store.records import JobEvent
+from mlp_hub.store.repos.jobs import job_rows
 from mlp_language.message import NOTHING
 
 SPEC = JobSpec("a", "ann", "red", "plain", Resources(cpu=1000, ram=100), code="pass")

@@ -89,7 +89,8 @@ class Repo:
     def _store(self, rows: Rows[T], value: T, **beside: Any) -> None:
         """Store a value, new or changed by the key of its table, with these columns that are not of the value."""
         statement = self._upsert(rows.table, _key_of(rows.table))
-        self._c.execute(statement, {**beside, **rows.row(value)})
+        row = rows.row(value)
+        self._c.execute(statement, {**beside, **row} if beside else row)
 
     def _insert_row(self, rows: Rows[T], value: T, **beside: Any) -> None:
         """Store a new value; an error where its key is there."""
@@ -242,6 +243,7 @@ class OwnedRepo(Repo, Generic[T]):
         return self._listed(context, older.order_by(uid.desc()).limit(limit))
 
 
+@cache
 def _key_of(table: Table) -> tuple[str, ...]:
     return tuple(column.name for column in table.primary_key.columns)
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from mlp_hub.domain.changed import changed
-from mlp_hub.domain.jobs.job import Job, JobSpec, Phase
+from mlp_hub.domain.jobs.job import AS_SUBMITTED, Job, JobSpec, Phase
 from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
 from mlp_hub.store import codec
 from mlp_hub.store.records import EndedJob, SchedulingShape
@@ -57,9 +57,9 @@ ROWS = Rows(
     Job,
     t,
     computed={
-        "user": lambda job: job.spec.user,
-        "name": lambda job: job.spec.name,
-        "tenant": lambda job: job.spec.tenant,
+        "user": "spec.user",
+        "name": "spec.name",
+        "tenant": "spec.tenant",
         "sweep": lambda job: None if job.spec.trial is None else job.spec.trial.sweep,
         "trial": lambda job: None if job.spec.trial is None else job.spec.trial.number,
         "past": _past_of,
@@ -83,7 +83,7 @@ def job_of(row: Any) -> Job:
         progress_since=past.progress_since,
         stages=past.stages,
     )
-    return job if row.steered is None else changed(job, spec=job.steered.effective_spec(job.spec))
+    return job if job.steered is AS_SUBMITTED else changed(job, spec=job.steered.effective_spec(job.spec))
 
 
 def ended_of(row: Any) -> EndedJob:

@@ -28,9 +28,9 @@ class Sweeps(OwnedRepo[Sweep]):
         Sweep,
         s,
         computed={
-            "user": lambda sweep: sweep.spec.job.user,
-            "name": lambda sweep: sweep.name,
-            "tenant": lambda sweep: sweep.spec.job.tenant,
+            "user": "spec.job.user",
+            "name": "name",
+            "tenant": "spec.job.tenant",
         },
     )
     found_in = select(s)

@@ -20,7 +20,7 @@ class Datasets(OwnedRepo[Dataset]):
     """Table of datasets; `Tx.stored` has the use of quota by each, and a dataset is stored after its stored item."""
 
     __slots__ = ()
-    rows = Rows(Dataset, d, computed={"uid": lambda dataset: dataset.item.uid}, given=("item",))
+    rows = Rows(Dataset, d, computed={"uid": "item.uid"}, given=("item",))
     found_in = select(d.c.phase, d.c.progress, d.c.message, d.c.source, s).join_from(d, s, d.c.uid == s.c.uid)
     owners = s
 

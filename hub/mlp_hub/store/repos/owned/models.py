@@ -27,7 +27,7 @@ class Models(OwnedRepo[ModelVersion]):
         ModelVersion,
         m,
         columns={"model": "name"},
-        computed={"uid": lambda model: model.item.uid},
+        computed={"uid": "item.uid"},
         given=("item",),
         label=_LABEL,
     )

@@ -26,9 +26,9 @@ class Runtimes(KeyedRepo[StoredRuntime]):
         r,
         columns={"runtime": "definition"},
         computed={
-            "tenant": lambda stored: stored.runtime.tenant,
-            "name": lambda stored: stored.runtime.name,
-            "state": lambda stored: stored.runtime.state.value,
+            "tenant": "runtime.tenant",
+            "name": "runtime.name",
+            "state": "runtime.state.value",
         },
     )
 
@@ -49,7 +49,7 @@ class Environments(KeyedRepo[Environment]):
     """Environments of all tenants; `Tx.stored` has the use of quota by their files."""
 
     __slots__ = ()
-    rows = Rows(Environment, t, computed={"folded": lambda environment: environment.folded})
+    rows = Rows(Environment, t, computed={"folded": "folded"})
 
     def find(self, tenant: str, name: str) -> Environment | None:
         """Return a tenant's of this name, whatever its case."""
