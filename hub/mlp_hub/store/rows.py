@@ -217,10 +217,10 @@ class Rows(Generic[T]):
             self._known[f"of_{key}"] = kind
             return _guarded(hint, (value, f"{value}.value"), (cell, f"of_{key}({cell})"))
         self._known[f"of_{key}"] = msgspec.json.Decoder(kind).decode
-        to = f"dumps({value})"
+        made = f"dumps({value})"
         if get_origin(kind) is tuple and get_args(kind)[-1] is Ellipsis:  # mostly there is nothing in it
-            to = f"dumps({value}) if {value} else '[]'"
-        return _guarded(hint, (value, to), (cell, f"of_{key}({cell})"))
+            made = f"{made} if {value} else '[]'"
+        return _guarded(hint, (value, made), (cell, f"of_{key}({cell})"))
 
 
 def _optional(hint: Any) -> bool:
