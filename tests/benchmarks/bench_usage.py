@@ -17,7 +17,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.service.accounting.service import PRICES, UsageAsked, UsageService
 from mlp_hub.store.database import Database
-from mlp_hub.store.repos.ledger import Requests
+from mlp_hub.store.repos.workload.ledger import Requests
 
 NAME = "usage"
 ABOUT = (

@@ -10,7 +10,7 @@
 
 from mlp_hub.store.database import Database
 from mlp_hub.store.errors import StoreInUse, StoreUnavailable, WrongSchema
-from mlp_hub.store.repos.jobs import Stale
+from mlp_hub.store.repos.jobs.jobs import Stale
 from mlp_hub.store.tx import Tx
 
 __all__ = ["Database", "Stale", "StoreInUse", "StoreUnavailable", "Tx", "WrongSchema"]

@@ -195,10 +195,7 @@ class Database:
     def create_schema(self) -> None:
         """Make all tables in an empty database, without migrations: for tests and tools."""
         with self._write_engine.connect() as connection, connection.begin():
-            metadata.create_all(connection)
-            if connection.scalar(select(schema_version.c.version_num)) is None:
-                connection.execute(schema_version.insert().values(version_num=REVISION))
-                Tx(connection).tenants.insert(Tenant(DEFAULT_TENANT), 0)
+            create_tables(connection)
 
     @property
     def trouble(self) -> str | None:
@@ -244,6 +241,16 @@ class Database:
                     "the file {path} of the database is missing or was replaced; put it back", path=self._name
                 )
             )
+
+
+def create_tables(connection: Connection) -> None:
+    """Make all tables of this version in an empty database, with the tenant of those who are in no other; nothing where there are some."""
+    schema_version.create(connection, checkfirst=True)
+    if connection.scalar(select(schema_version.c.version_num)) is None:
+        tables = [table for table in metadata.sorted_tables if table is not schema_version]
+        metadata.create_all(connection, tables, checkfirst=False)
+        connection.execute(schema_version.insert().values(version_num=REVISION))
+        Tx(connection).tenants.insert(Tenant(DEFAULT_TENANT), 0)
 
 
 def _which_file(path: str) -> tuple[int, int] | None:

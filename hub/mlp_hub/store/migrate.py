@@ -1,4 +1,7 @@
-"""Make and update the tables; the only module that needs Alembic (the service itself does not)."""
+"""Make and update the tables; the only module that needs Alembic (the service itself does not).
+
+A new database gets its tables from `tables` in one step. The revisions in `migrations/versions` are the bridge for databases that are there.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from sqlalchemy import Connection, text
 
 from mlp_hub.store import engine as engines
 from mlp_hub.store.bounds import MIGRATION
+from mlp_hub.store.database import create_tables
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -21,12 +25,15 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 def upgrade(url: str, revision: str = "head") -> str | None:
     """Bring the database to a revision (the newest by default), making it if needed; return the one before.
 
-    All steps happen in one transaction: a failure leaves the database as it was. Running it again, or twice
+    A new database that is to be of the newest revision goes through no other. All steps happen in one transaction: a failure leaves the database as it was. Running it again, or twice
     at once, does nothing more.
     """
     with _migrating(url) as (config, connection):
         before = _current(connection)
-        command.upgrade(config, revision)
+        if before is None and revision == "head":
+            create_tables(connection)
+        else:
+            command.upgrade(config, revision)
         return before
 
 

@@ -8,43 +8,33 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
-from mlp_hub.store.repos.accounting import Accounting
-from mlp_hub.store.repos.announcements import Announcements
-from mlp_hub.store.repos.app_gate import AppGateRepo
-from mlp_hub.store.repos.app_uses import AppUses
-from mlp_hub.store.repos.apps import Apps
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.audit_chain import AuditChain
-from mlp_hub.store.repos.bookings import Bookings
-from mlp_hub.store.repos.caps import Caps
-from mlp_hub.store.repos.datasets import Datasets
-from mlp_hub.store.repos.drains import DrainedNodes
-from mlp_hub.store.repos.ended import EndedJobs
-from mlp_hub.store.repos.environments import Environments
-from mlp_hub.store.repos.jobs import Jobs
-from mlp_hub.store.repos.ledger import Requests
-from mlp_hub.store.repos.metrics import Metrics
-from mlp_hub.store.repos.misc import (
-    Events,
-    Idempotency,
-    Leases,
-    SettingsRepo,
-    Tokens,
-    Usages,
-)
-from mlp_hub.store.repos.models import Models
-from mlp_hub.store.repos.notices import Notices
-from mlp_hub.store.repos.relocations import Relocations
-from mlp_hub.store.repos.requests import TeamRequests
-from mlp_hub.store.repos.runs import Runs
-from mlp_hub.store.repos.runtimes import Runtimes
-from mlp_hub.store.repos.secrets import Secrets
-from mlp_hub.store.repos.service_accounts import ServiceAccountsRepo
-from mlp_hub.store.repos.sessions import BrowserSessions
-from mlp_hub.store.repos.stored import StoredItems
-from mlp_hub.store.repos.sweeps import Sweeps
-from mlp_hub.store.repos.tenants import Members, Tenants, Users
-from mlp_hub.store.repos.token_uses import TokenUsesRepo
+from mlp_hub.store.repos.hub import Idempotency, Leases, SettingsRepo
+from mlp_hub.store.repos.jobs.ended_jobs import EndedJobs
+from mlp_hub.store.repos.jobs.jobs import Jobs
+from mlp_hub.store.repos.jobs.metrics import Metrics
+from mlp_hub.store.repos.jobs.runs import Runs
+from mlp_hub.store.repos.jobs.sweeps import Sweeps
+from mlp_hub.store.repos.jobs.timelines import Events, Tokens
+from mlp_hub.store.repos.owned.app_gate import AppGateRepo, AppUses
+from mlp_hub.store.repos.owned.apps import Apps
+from mlp_hub.store.repos.owned.datasets import Datasets
+from mlp_hub.store.repos.owned.models import Models
+from mlp_hub.store.repos.owned.stored import StoredItems
+from mlp_hub.store.repos.tenants.credentials import BrowserSessions, TokenUsesRepo
+from mlp_hub.store.repos.tenants.notices import Announcements, Notices
+from mlp_hub.store.repos.tenants.relocations import Relocations
+from mlp_hub.store.repos.tenants.requests import TeamRequests
+from mlp_hub.store.repos.tenants.runtimes import Environments, Runtimes
+from mlp_hub.store.repos.tenants.secrets import Secrets
+from mlp_hub.store.repos.tenants.service_accounts import ServiceAccountsRepo
+from mlp_hub.store.repos.tenants.tenants import Members, Tenants, Users
+from mlp_hub.store.repos.workload.accounting import Accounting
+from mlp_hub.store.repos.workload.capacity import Bookings, DrainedNodes
+from mlp_hub.store.repos.workload.caps import Caps
+from mlp_hub.store.repos.workload.ledger import Requests
+from mlp_hub.store.repos.workload.usage import Usages
 
 
 class Tx:

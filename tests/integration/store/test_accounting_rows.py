@@ -18,7 +18,7 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.accounting import rollup
 from mlp_hub.service.accounting.service import UsageAsked, UsageFound, UsageService
 from mlp_hub.store import Database
-from mlp_hub.store.repos.ledger import MeasuredUse
+from mlp_hub.store.repos.workload.ledger import MeasuredUse
 from mlp_hub.store.tx import Tx
 
 START = 22_000 * DAY_S + 80_000.0
@@ -184,11 +184,11 @@ async def test_a_lot_counts_once_where_the_process_dies_in_the_middle(
     def dies(*_: object) -> None:
         raise KilledError
 
-    monkeypatch.setattr("mlp_hub.store.repos.accounting.Accounting.added_up", dies)
+    monkeypatch.setattr("mlp_hub.store.repos.workload.accounting.Accounting.added_up", dies)
     with pytest.raises(KilledError):
         await service.roll_up.roll_up()
     assert await cores(service) == 50.0
-    monkeypatch.setattr("mlp_hub.store.repos.accounting.Accounting.added_up", real)
+    monkeypatch.setattr("mlp_hub.store.repos.workload.accounting.Accounting.added_up", real)
     for _ in range(3):
         await service.roll_up.roll_up()
         assert await cores(service) == 50.0

@@ -10,7 +10,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.store import Database
 from mlp_hub.store.records import EndedSize, StoredDecision
-from mlp_hub.store.repos.ended import ROW_BYTES
+from mlp_hub.store.repos.jobs.ended_jobs import ROW_BYTES
 from mlp_language.message import verbatim
 
 

@@ -13,7 +13,7 @@ from mlp_hub.domain.span import RowSpan
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.store import Database, Stale
 from mlp_hub.store.records import Remembered, StoredDecision
-from mlp_hub.store.repos.jobs import PAGE_BYTES
+from mlp_hub.store.repos.jobs.jobs import PAGE_BYTES
 from mlp_language.message import msg, verbatim
 
 

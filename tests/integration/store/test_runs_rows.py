@@ -14,7 +14,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.sweeps.next_action import core_s
 from mlp_hub.store import Database
-from mlp_hub.store.repos.runs import sha256_of
+from mlp_hub.store.repos.jobs.runs import sha256_of
 
 
 def uid(number: int) -> str:

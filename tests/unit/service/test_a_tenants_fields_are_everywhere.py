@@ -16,7 +16,7 @@ from mlp_hub.service.quota.accounting import owner_of
 from mlp_hub.service.tenants import wire
 from mlp_hub.simulate import forms, recorded_file
 from mlp_hub.simulate.reading import read_value
-from mlp_hub.store import codec
+from mlp_hub.store.repos.tenants.tenants import TENANTS
 
 QUOTA = {"cpu", "gpu", "ram", "rom", "gpu_kinds", "amounts"}
 OF_THE_MOMENT = {"used", "decayed_usage", "member_usage", "others"}
@@ -56,8 +56,8 @@ def test_the_example_sets_every_field_that_has_more_than_one_value_here() -> Non
 
 def test_the_answer_shows_all_that_was_configured_and_a_row_keeps_it() -> None:
     tenant = wire.tenant_from(FULL, FULL.name)
-    row = SimpleNamespace(**codec.tenant_row(tenant), idle_since=None, lowered=None)
-    for kept in (tenant, codec.tenant_of(row)):  # type: ignore[arg-type]
+    row = SimpleNamespace(**TENANTS.row(tenant))
+    for kept in (tenant, TENANTS.of(row)):  # type: ignore[arg-type]
         shown = wire.tenant_to(kept, ZERO)
         assert {n: getattr(shown, n) for n in names(api.TenantCreate)} == msgspec.structs.asdict(FULL)
 

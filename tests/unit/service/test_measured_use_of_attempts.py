@@ -10,7 +10,7 @@ from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, RankStatus, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.service.state.board import use_of
 from mlp_hub.service.state.moves import Move, Step
-from mlp_hub.store.repos.ledger import MeasuredUse
+from mlp_hub.store.repos.workload.ledger import MeasuredUse
 from mlp_language.message import msg
 
 SPEC = JobSpec("digits", "ann", "red", "plain", Resources(cpu=1000, ram=512), code="x")

@@ -14,8 +14,8 @@ from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart
 from mlp_hub.executors.rank_commands import Command, GangShape, build
 from mlp_hub.service.tenants.runtime_rules import runtime_from, runtime_to
-from mlp_hub.store import codec
 from mlp_hub.store.records import StoredRuntime
+from mlp_hub.store.repos.tenants.runtimes import Runtimes
 from mlp_language.catalogue import LANGUAGES
 from mlp_language.render import Reader
 
@@ -177,8 +177,8 @@ def test_a_stored_runtime_is_the_one_that_was_described() -> None:
     )
     runtime = runtime_from("red", "mine", asked)
     stored = StoredRuntime(runtime, "rita", 5.0)
-    row = type("Row", (), codec.runtime_row(stored))
-    assert codec.runtime_of(row) == stored
+    row = type("Row", (), Runtimes.rows.row(stored))
+    assert Runtimes.rows.of(row) == stored
     shown = runtime_to(runtime, stored)
     again = {f: getattr(shown, f) for f in RuntimeUpdate.__struct_fields__}
     assert msgspec.convert(msgspec.to_builtins(again), RuntimeUpdate) == msgspec.structs.replace(

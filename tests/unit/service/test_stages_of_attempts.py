@@ -12,8 +12,8 @@ from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.jobs.stages import MOST_ATTEMPTS, StagedAttempt, attempts_of
 from mlp_hub.service.lifecycle import next_action as d
 from mlp_hub.service.state.moves import Move
-from mlp_hub.store import codec
 from mlp_hub.store.records import JobEvent
+from mlp_hub.store.repos.jobs import job_rows
 from mlp_language.message import NOTHING
 
 SPEC = JobSpec("a", "ann", "red", "plain", Resources(cpu=1000, ram=100), code="pass")
@@ -87,11 +87,11 @@ def test_an_attempt_nobody_saw_running_reports_its_stages_as_it_ends() -> None:
 def test_stages_are_stored_with_a_job_that_runs() -> None:
     for stages in (NO_TIMES, SEEN):
         stored = job(Phase.RUNNING, started_at=104.0, waited=10.0, stages=stages)
-        row = {**codec.job_row(stored), "name": "a"}
-        assert codec.job_of(type("Row", (), row)) == stored
-    assert codec.job_row(job(Phase.RUNNING, waited=10.0))["past"] is None
-    older = {**codec.job_row(job(Phase.RUNNING)), "past": "[null,3.5,0.0,null,null]"}
-    assert codec.job_of(type("Row", (), older)).waited == 3.5
+        row = {**job_rows.ROWS.row(stored), "name": "a"}
+        assert job_rows.job_of(type("Row", (), row)) == stored
+    assert job_rows.ROWS.row(job(Phase.RUNNING, waited=10.0))["past"] is None
+    older = {**job_rows.ROWS.row(job(Phase.RUNNING)), "past": "[null,3.5,0.0,null,null]"}
+    assert job_rows.job_of(type("Row", (), older)).waited == 3.5
 
 
 def test_an_attempt_has_its_stages_in_order_whatever_clocks_say() -> None:

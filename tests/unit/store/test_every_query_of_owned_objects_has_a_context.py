@@ -15,18 +15,18 @@ import pytest
 
 import mlp_hub
 from mlp_hub.domain.tenants.tenant_context import NOBODY, SYSTEM, TenantContext
-from mlp_hub.store.repos.apps import Apps
-from mlp_hub.store.repos.datasets import Datasets
-from mlp_hub.store.repos.jobs import Jobs
-from mlp_hub.store.repos.models import Models
-from mlp_hub.store.repos.runs import Runs
-from mlp_hub.store.repos.sweeps import Sweeps
+from mlp_hub.store.repos.jobs.jobs import Jobs
+from mlp_hub.store.repos.jobs.runs import Runs
+from mlp_hub.store.repos.jobs.sweeps import Sweeps
+from mlp_hub.store.repos.owned.apps import Apps
+from mlp_hub.store.repos.owned.datasets import Datasets
+from mlp_hub.store.repos.owned.models import Models
 from mlp_hub.store.tx import Tx
 
 ROOT = Path(mlp_hub.__file__).parent
 OWNED = (Jobs, Datasets, Models, Apps, Runs, Sweeps)
-ROWS = ("Job", "EndedJob", "Dataset", "ModelVersion", "App", "RunRow", "Sweep", "SweepTrial")
-"""What the objects that users own are in Python: who returns one of them says of whom."""
+ROWS = ("Job", "EndedJob", "Dataset", "ModelVersion", "App", "RunRow", "Sweep", "SweepTrial", "T")
+"""What the objects that users own are in Python: who returns one of them, or `T` of the base `OwnedRepo`, says of whom."""
 TELLS_NO_ROW = {
     Jobs: {
         "insert", "insert_many", "update", "update_many", "remove",  # the caller has the row, which it read before
@@ -56,8 +56,8 @@ MAKES = {
 
 def methods() -> Iterator[tuple[type, str, inspect.Signature]]:
     for repo in OWNED:
-        for name, function in vars(repo).items():
-            if not name.startswith("_") and inspect.isfunction(function):
+        for name, function in inspect.getmembers(repo, inspect.isfunction):
+            if not name.startswith("_"):
                 yield repo, name, inspect.signature(function)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from mlp_hub.domain.accounting.days import first_day, read_day, read_month
+from mlp_hub.domain.accounting.days import day_text, first_day, read_day, read_month
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, METERS, money
 from mlp_hub.domain.accounting.spans import STORAGE, HeldSums
 from mlp_hub.service.accounting.service import SummedUse, UsageFound

@@ -14,7 +14,7 @@ from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.store import codec
 from mlp_hub.store.database import Database
-from mlp_hub.store.repos.accounting import day_at
+from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_hub.store.tx import Tx
 
 MOST = 1000

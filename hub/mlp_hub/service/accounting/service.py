@@ -25,7 +25,7 @@ from mlp_hub.service.accounting import wire
 from mlp_hub.service.accounting.rollup import CAPACITY, NAMES_DAYS, RollUp, capacity_spans
 from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
-from mlp_hub.store.repos.accounting import day_at
+from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 

@@ -27,7 +27,9 @@ class KeptUsage:
         def work(tx: Tx) -> set[str]:
             for kind, name, run, use in counted:
                 if _is_there(tx, kind, name):
-                    tx.app_uses.put(kind, name, merged_report(tx.app_uses.get(kind, name), run, use))
+                    tx.app_uses.put(
+                        merged_report(tx.app_uses.get(kind, name), run, use), kind=kind, name=name
+                    )
             found = (tx.apps.get(SYSTEM, uid) for uid, _ in under_way)
             return {app.uid for app in found if app is not None and app.spec.scales}
 

@@ -30,7 +30,7 @@ from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.former_members import gone_from, left_message
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
 from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
-from mlp_hub.store.repos.jobs import Stale
+from mlp_hub.store.repos.jobs.jobs import Stale
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg, to_data
 

@@ -208,7 +208,7 @@ class EnvironmentWorker(StoredWorker):
         return self._turns.setdefault(found.files or found.uid, asyncio.Lock())
 
     async def _leave(
-        self, found: Environment, maker: EnvironmentMaker | None, settle: Callable[[Tx], None]
+        self, found: Environment, maker: EnvironmentMaker | None, settle: Callable[[Tx], object]
     ) -> None:
         """End what makes it, and `settle` what becomes of it: together with its files where no other environment has or wants them.
 

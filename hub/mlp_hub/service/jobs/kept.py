@@ -21,7 +21,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import Workspace
 from mlp_hub.service.lifecycle.noted import program_of
 from mlp_hub.service.storage.manifests import with_digest
-from mlp_hub.store.repos.runs import sha256_of
+from mlp_hub.store.repos.jobs.runs import sha256_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 

@@ -25,7 +25,7 @@ from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import attempt_of, found_job, run_of
-from mlp_hub.store.repos.jobs import Stale
+from mlp_hub.store.repos.jobs.jobs import Stale
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg
 

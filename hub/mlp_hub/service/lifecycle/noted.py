@@ -9,7 +9,7 @@ from mlp_hub.domain.jobs.job import Job
 from mlp_hub.executors.workspace import Home, Workspace
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
-from mlp_hub.store.repos.runs import sha256_of
+from mlp_hub.store.repos.jobs.runs import sha256_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 

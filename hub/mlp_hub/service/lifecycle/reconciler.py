@@ -36,7 +36,7 @@ from mlp_hub.service.support.batching import Batch
 from mlp_hub.service.support.runs import attempt_of, run_of
 from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.store.errors import StatementFailed
-from mlp_hub.store.repos.jobs import Stale
+from mlp_hub.store.repos.jobs.jobs import Stale
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 

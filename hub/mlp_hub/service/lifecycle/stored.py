@@ -44,7 +44,7 @@ class StoredWorker:
     async def _work(self, uid: str) -> bool:
         raise NotImplementedError
 
-    async def _erase(self, item: StoredItem, forget: Callable[[Tx, str], None]) -> None:
+    async def _erase(self, item: StoredItem, forget: Callable[[Tx, str], object]) -> None:
         """Remove its files, then forget it and give back what it held."""
         await self._effects.erase_stored(place_of(item))
 

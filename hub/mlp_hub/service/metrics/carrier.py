@@ -37,7 +37,7 @@ from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.runs import found_job
 from mlp_hub.store.records import Appended, Sample
-from mlp_hub.store.repos.metrics import following
+from mlp_hub.store.repos.jobs.metrics import following
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 

@@ -19,7 +19,7 @@ from mlp_hub.service.runs import wire
 from mlp_hub.service.runs.curves import By, CurveMaker
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support.runs import found_job
-from mlp_hub.store.repos.runs import METRIC, PARAM
+from mlp_hub.store.repos.jobs.runs import METRIC, PARAM
 from mlp_hub.store.tx import Tx
 from mlp_language.message import NOTHING, Message, msg
 

@@ -29,7 +29,7 @@ from mlp_hub.service.state.tallies import Tallies
 from mlp_hub.service.state.user_limits import Weights
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import JobEvent, StoredPoint
-from mlp_hub.store.repos.ledger import MeasuredUse
+from mlp_hub.store.repos.workload.ledger import MeasuredUse
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from mlp_hub.service.sweeps.adviser import Adviser, needs_optuna
 from mlp_hub.service.sweeps.next_action import SweepPlan, TrialJob, decide
 from mlp_hub.service.sweeps.reported import Reported
 from mlp_hub.store.records import StoredPoint
-from mlp_hub.store.repos.metrics import PAGE_BYTES
+from mlp_hub.store.repos.jobs.metrics import PAGE_BYTES
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 

@@ -204,9 +204,9 @@ class Audit(Repo):
         chain = self._chain()
         first = chain.first()
         if first is None:
-            return self._delete(select(audit.c.id).where(audit.c.time < before), most)
+            return self._delete_entries(select(audit.c.id).where(audit.c.time < before), most)
         outside = select(audit.c.id).where(audit.c.id <= first.entry, audit.c.time < before)
-        if gone := self._delete(outside, most, now):
+        if gone := self._delete_entries(outside, most, now):
             return gone
         found = chain.next_cut(before, most)
         if found is None or (keep is not None and found.seq != keep):
@@ -215,7 +215,7 @@ class Audit(Repo):
         chain.cut(found.seq)
         return int(self._c.execute(delete(audit).where(audit.c.id <= found.entry)).rowcount)
 
-    def _delete(self, which: Select[Any], most: int, now: float | None = None) -> int:
+    def _delete_entries(self, which: Select[Any], most: int, now: float | None = None) -> int:
         numbers = list(self._c.scalars(which.order_by(audit.c.id).limit(most)))
         if numbers and now is not None:
             self._stay(numbers[-1], now)

@@ -43,7 +43,7 @@ class AuditChain(Repo):
         if seq is None or before is None:
             first = self._begin(0.0, entry - 1)
             seq, before = first.seq, first.hash
-        self._store(made_link(before, seq + 1, entry, digest, again=again))
+        self._add_link(made_link(before, seq + 1, entry, digest, again=again))
 
     def checkpoint(self, now: float) -> ChainLink:
         """Return the checkpoint at the end of the chain; it is made unless the last link is one. A chain without links begins."""
@@ -56,7 +56,7 @@ class AuditChain(Repo):
         since = -1 if before is None else before.seq
         # by the links, not by the entries: nobody else's row may decide what a later cut removes
         entry = self._c.scalar(select(func.max(audit_link.c.entry)).where(audit_link.c.seq >= since))
-        return self._store(made_link(last.hash, last.seq + 1, int(entry or 0), NO_HASH, time=now))
+        return self._add_link(made_link(last.hash, last.seq + 1, int(entry or 0), NO_HASH, time=now))
 
     def last(self) -> ChainLink | None:
         """Return the last link; None where there is no chain yet."""
@@ -64,12 +64,12 @@ class AuditChain(Repo):
 
     def first(self) -> ChainLink | None:
         """Return the first link that is kept: a checkpoint, whose entry is the last one outside of the chain."""
-        return self._one(select(audit_link).order_by(audit_link.c.seq))
+        return self._link(select(audit_link).order_by(audit_link.c.seq))
 
     def newest_checkpoint(self) -> ChainLink | None:
         """Return the last checkpoint."""
         made = select(audit_link).where(audit_link.c.time.is_not(None))
-        return self._one(made.order_by(audit_link.c.time.desc(), audit_link.c.seq.desc()))
+        return self._link(made.order_by(audit_link.c.time.desc(), audit_link.c.seq.desc()))
 
     def next_cut(self, before: float, most: int) -> ChainLink | None:
         """Return the checkpoint up to which entries can go whose time is before a time; None: there is none.
@@ -81,8 +81,8 @@ class AuditChain(Repo):
             return None
         seq = audit_link.c.seq
         made = select(audit_link).where(audit_link.c.time < before, seq > first.seq)
-        near = self._one(made.where(seq <= first.seq + most).order_by(seq.desc()))
-        return near or self._one(made.order_by(seq))
+        near = self._link(made.where(seq <= first.seq + most).order_by(seq.desc()))
+        return near or self._link(made.order_by(seq))
 
     def cut(self, seq: int) -> None:
         """Remove the links before a checkpoint, which is the first one from now on."""
@@ -119,12 +119,12 @@ class AuditChain(Repo):
         return self._c.execute(query, {"at": at, "most": most}).fetchall()
 
     def _begin(self, now: float, entry: int) -> ChainLink:
-        return self._store(made_link(NO_HASH, 0, entry, secrets.token_bytes(32), time=now))
+        return self._add_link(made_link(NO_HASH, 0, entry, secrets.token_bytes(32), time=now))
 
     def _newest_entry(self) -> int:
         return int(self._c.scalar(select(func.max(audit.c.id))) or 0)
 
-    def _store(self, link: ChainLink) -> ChainLink:
+    def _add_link(self, link: ChainLink) -> ChainLink:
         self._few(
             _INSERT,
             seq=link.seq,
@@ -136,7 +136,7 @@ class AuditChain(Repo):
         )
         return link
 
-    def _one(self, query: Any) -> ChainLink | None:
+    def _link(self, query: Any) -> ChainLink | None:
         return _link(self._c.execute(query.limit(1)).first())
 
 

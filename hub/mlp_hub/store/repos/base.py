@@ -6,12 +6,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Dialect, Select, Table, bindparam, or_
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Dialect,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 
 from mlp_hub.domain.tenants.tenant_context import TenantContext
+from mlp_hub.store.rows import Rows
 
 T = TypeVar("T")
 
@@ -62,6 +76,38 @@ class Repo:
 
     def __init__(self, connection: Connection) -> None:
         self._c = connection
+
+    def _one(self, rows: Rows[T], query: Any, asked: Mapping[str, Any] | None = None) -> T | None:
+        """Return the value of the first row that a query finds."""
+        row = self._c.execute(query, asked).first()
+        return None if row is None else rows.of(row)
+
+    def _list(self, rows: Rows[T], query: Any, asked: Mapping[str, Any] | None = None) -> list[T]:
+        """Return the values of all rows that a query finds, in its order."""
+        return [rows.of(row) for row in self._c.execute(query, asked)]
+
+    def _store(self, rows: Rows[T], value: T, **beside: Any) -> None:
+        """Store a value, new or changed by the key of its table, with these columns that are not of the value."""
+        statement = self._upsert(rows.table, _key_of(rows.table))
+        row = rows.row(value)
+        self._c.execute(statement, {**beside, **row} if beside else row)
+
+    def _insert_row(self, rows: Rows[T], value: T, **beside: Any) -> None:
+        """Store a new value; an error where its key is there."""
+        self._c.execute(rows.table.insert(), {**beside, **rows.row(value)})
+
+    def _insert_if_new(self, rows: Rows[T], value: T) -> bool:
+        """Store a value unless its key is there; return whether it was stored."""
+        statement = self._insert_new(rows.table, _key_of(rows.table))
+        return self._c.execute(statement, rows.row(value)).first() is not None
+
+    def _delete(self, table: Table, *conditions: ColumnElement[bool]) -> int:
+        """Delete the rows under these conditions; return their number."""
+        return int(self._c.execute(delete(table).where(*conditions)).rowcount)
+
+    def _count(self, table: Table, *conditions: ColumnElement[bool]) -> int:
+        """Count the rows under these conditions."""
+        return int(self._c.scalar(select(func.count()).select_from(table).where(*conditions)) or 0)
 
     def _many(self, statement: Any, rows: Sequence[dict[str, Any]]) -> int:
         """Run a statement that returns nothing with each of these rows of parameters; return how many rows it touched.
@@ -124,6 +170,98 @@ class Repo:
     def _insert_new(self, table: Table, keys: Sequence[str]) -> Any:
         """Return the statement that stores a whole row and gives it back, unless one of these keys is there."""
         return _insert_new_of(self._c.dialect.name, table, tuple(keys))
+
+
+class KeyedRepo(Repo, Generic[T]):
+    """The values of one table, stored and found by its primary key. A subclass gives their `rows`."""
+
+    __slots__ = ()
+    rows: ClassVar[Rows[Any]]
+
+    def get(self, *key: str) -> T | None:
+        """Return the value of this key."""
+        found: T | None = self._one(self.rows, *_by_key(self.rows.table, key))
+        return found
+
+    def put(self, value: T, **beside: Any) -> None:
+        """Store a value, new or changed, with the columns that are not of the value."""
+        self._store(self.rows, value, **beside)
+
+    def remove(self, *key: str) -> bool:
+        """Delete the value of this key; return whether it was there."""
+        return bool(self._c.execute(*_delete_by_key(self.rows.table, key)).rowcount)
+
+
+class OwnedRepo(Repo, Generic[T]):
+    """Objects that users own within a tenant, by uid. A subclass gives their `rows`.
+
+    Its methods that return objects take a `TenantContext` first. `found_in` is the query of all their rows, and `owners` the table with their
+    columns `uid`, `user`, `name` and `tenant`.
+    """
+
+    __slots__ = ()
+    rows: ClassVar[Rows[Any]]
+    found_in: ClassVar[Select[Any]]
+    owners: ClassVar[Table]
+
+    def get(self, context: TenantContext, uid: str) -> T | None:
+        """Return the object of this uid."""
+        return self._first(context, self.found_in.where(self.owners.c.uid == uid))
+
+    def put(self, value: T) -> None:
+        """Store an object, new or changed."""
+        self._store(self.rows, value)
+
+    def remove(self, uid: str) -> None:
+        """Delete the object of this uid."""
+        self._delete(self.rows.table, self.rows.table.c.uid == uid)
+
+    def _value(self, row: Any) -> T:
+        """Return the object of a row of `found_in`."""
+        value: T = self.rows.of(row)
+        return value
+
+    def _within(self, context: TenantContext, query: Select[Any]) -> Select[Any]:
+        return within(query, context, self.owners.c.user, self.owners.c.tenant)
+
+    def _first(self, context: TenantContext, query: Select[Any]) -> T | None:
+        row = self._c.execute(self._within(context, query)).first()
+        return None if row is None else self._value(row)
+
+    def _listed(self, context: TenantContext, query: Select[Any]) -> list[T]:
+        return [self._value(row) for row in self._c.execute(self._within(context, query))]
+
+    def _of_user(self, user: str, *equal: tuple[Column[Any], str | None]) -> Select[Any]:
+        """Return the query of a user's objects, those with these values of columns; None lets everything through."""
+        chosen = [column == str(value) for column, value in equal if value is not None]
+        return self.found_in.where(self.owners.c.user == user, *chosen)
+
+    def _newest(self, context: TenantContext, query: Select[Any], before: str | None, limit: int) -> list[T]:
+        """Return a page of a query, the newest first, those older than `before`, a uid."""
+        uid = self.owners.c.uid
+        older = query if before is None else query.where(uid < before)
+        return self._listed(context, older.order_by(uid.desc()).limit(limit))
+
+
+@cache
+def _key_of(table: Table) -> tuple[str, ...]:
+    return tuple(column.name for column in table.primary_key.columns)
+
+
+def _by_key(table: Table, key: Sequence[str]) -> tuple[Any, dict[str, str]]:
+    """Return the query of the row of a key, and its parameters."""
+    return _select_by_key(table), dict(zip(_key_of(table), key, strict=True))
+
+
+def _delete_by_key(table: Table, key: Sequence[str]) -> tuple[Any, dict[str, str]]:
+    names = _key_of(table)
+    of = [column == bindparam(f"of_{column.name}") for column in table.primary_key.columns]
+    return delete(table).where(*of), {f"of_{n}": value for n, value in zip(names, key, strict=True)}
+
+
+@cache
+def _select_by_key(table: Table) -> Any:
+    return select(table).where(*(column == bindparam(column.name) for column in table.primary_key.columns))
 
 
 @cache

@@ -1,0 +1,1 @@
+"""Repositories of jobs, and of what belongs to a job: its timeline, points, runs and sweeps."""

@@ -1,0 +1,1 @@
+"""Repositories of tenants, of their members, and of what a tenant or a person has set up."""
