@@ -13,10 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from bench_common import Context, Figure, data_path, quantile
+from mlp_hub.domain.jobs.run_times import PastRuns, RunTimes
 from mlp_hub.scheduler.forecast.forecast import Forecast
+from mlp_hub.scheduler.forecast.ranges import outlooks
 from mlp_hub.scheduler.forecast.why import MOST_EFFORT, MOST_ENDS
+from mlp_hub.scheduler.model.outlook import Outlook
+from mlp_hub.scheduler.model.types import Admit
 from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.progress import Run
 from mlp_hub.simulate.reading import read
+from mlp_hub.simulate.scenario import JobLine
 
 NAME = "forecast"
 ABOUT = (
@@ -54,6 +60,59 @@ class AsTheHub(Simulation):
         return Forecast(self._core, self.now, uids, self.steps, self.effort).starts
 
 
+class WithEarlierRuns(AsTheHub):
+    """Looks ahead as `why` does in the hub, with the run times of earlier runs; those before the window are known at its begin.
+
+    The trace has neither users nor names nor programs. The tenant stands for the user; number of GPUs and the limit for the rest.
+    """
+
+    before: Sequence[Line] = ()
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.times = RunTimes()
+        self.told: dict[str, Outlook] = {}
+        self._began: dict[str, float] = {}
+        for line in sorted(self.before, key=lambda line: line.submit + line.runs):
+            if line.submit + line.runs < 0:
+                self.times.add(line.tenant, (_likeness(line.gpus, limit_of(line.runs)),), line.runs)
+
+    def _start(self, run: Run, admit: Admit) -> None:
+        self._began[run.uid] = self.now
+        super()._start(run, admit)
+
+    def _over(self, run: Run, state: str) -> None:
+        began = self._began.pop(run.uid, None)
+        if state == "finished" and began is not None:
+            self.times.add(run.line.tenant, _keys(run.line), self.now - began)
+        super()._over(run, state)
+
+    def _past(self, uid: str) -> tuple[PastRuns, float] | None:
+        line = self._runs[uid].line
+        found = self.times.of(line.tenant, _keys(line))
+        return None if found is None else (found, 0.0)
+
+    def _forecast(self, uids: list[str]) -> dict[str, float | None]:
+        new = [uid for uid in uids if self._runs[uid].name not in self.told]
+        for uid, outlook in outlooks(self._core, new, self.now, self.steps, self.effort, self._past).items():
+            self.told[self._runs[uid].name] = outlook
+        return super()._forecast(uids)
+
+
+def _keys(line: JobLine) -> tuple[bytes, ...]:
+    gpus = round(line.workers_max * line.per_worker.gpu / 1000)
+    return () if line.time_limit is None else (_likeness(gpus, line.time_limit),)
+
+
+def _likeness(gpus: int, limit: float) -> bytes:
+    return f"{gpus} {limit:g}".encode()
+
+
+def limit_of(runs: float) -> float:
+    """Return the time limit that people would choose."""
+    return next((x for x in LIMITS if x >= runs), runs)
+
+
 class FarSighted(AsTheHub):
     """Looks as far ahead as it takes, at whatever cost."""
 
@@ -89,8 +148,8 @@ def run(context: Context) -> list[Figure]:
     return figures
 
 
-def load(path: Path) -> list[Line]:
-    """Read the window."""
+def load(path: Path) -> tuple[list[Line], list[Line]]:
+    """Read the jobs before the window, with times before 0, and the window."""
     begin = datetime.fromisoformat(SINCE).replace(tzinfo=UTC).timestamp()
     with path.open() as f:
         rows = [
@@ -102,8 +161,9 @@ def load(path: Path) -> list[Line]:
             )
             for row in csv.DictReader(f)
         ]
+    before = [Line("", cluster, at, max(runs, 1.0), gpus) for at, cluster, runs, gpus in rows if at < 0]
     rows = sorted(r for r in rows if r[0] >= 0)[:JOBS]
-    return [
+    return before, [
         Line(f"j-{n}", cluster, at, max(runs, 1.0), gpus) for n, (at, cluster, runs, gpus) in enumerate(rows)
     ]
 
@@ -128,7 +188,7 @@ def scenario(lines: Sequence[Line], known: str, load: float = LOAD) -> dict[str,
         if known == "truth":
             job["estimate"] = line.runs
         elif known == "limits" or n % 2:
-            job["time_limit"] = next((x for x in LIMITS if x >= line.runs), line.runs)
+            job["time_limit"] = limit_of(line.runs)
         jobs.append(job)
     return {
         "version": 1,

@@ -340,7 +340,7 @@ class Platform:
             clock,
             policy.notices.pages,
         )
-        self.offboarding.running += [self.apps, self.notices]
+        self.offboarding.running += [self.apps, self.notices, self.forecasts.past]
         self.app_usage = KeptUsage(db, self._app_worker.busy)
         self.sweeps = SweepService(
             self.board,
@@ -361,7 +361,14 @@ class Platform:
             self._own_problems, self.disk.problems, self.metrics.problems, self.login_provider.problems
         )
         self.overview = PlatformOverview(
-            db, self.board, self.admission, self.tenants, self.problems, self.drains.nodes, clock
+            db,
+            self.board,
+            self.admission,
+            self.tenants,
+            self.problems,
+            self.drains.nodes,
+            clock,
+            self.forecasts.starts,
         )
         self.announcements = AnnouncementService(db, clock)
         self._housekeeper: asyncio.Task[None] | None = None
@@ -471,6 +478,7 @@ class Platform:
         self._places.look_soon()
         await self.offboarding.start()
         self._images.begin()
+        await self.forecasts.start()
         await self.admission.start()
         await self.retention.start()
         self._summaries.start()

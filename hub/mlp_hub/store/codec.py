@@ -211,6 +211,12 @@ def _past_of(job: Job) -> str | None:
     return dumps(columns if job.stages == NO_TIMES else (*columns, job.stages))
 
 
+def spec_of(text: str) -> JobSpec:
+    """Return a stored specification, as it was submitted."""
+    found: JobSpec = _spec.decode(text)
+    return found
+
+
 def ran_of(row: Any) -> float:
     """Return how long all attempts that are over ran, of a row with a job's times and `past`."""
     ran = _past(row).ran
