@@ -94,7 +94,7 @@ class WithEarlierRuns(AsTheHub):
 
     def _forecast(self, uids: list[str]) -> dict[str, float | None]:
         new = [uid for uid in uids if self._runs[uid].name not in self.told]
-        for uid, outlook in outlooks(self._core, new, self.now, self.steps, self.effort, self._past).items():
+        for uid, outlook in outlooks(self._core, new, self.now, self._past, self.effort).items():
             self.told[self._runs[uid].name] = outlook
         return super()._forecast(uids)
 

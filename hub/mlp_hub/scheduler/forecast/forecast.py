@@ -52,6 +52,7 @@ class Forecast:
         uids: Collection[str],
         most_steps: int = MOST_STEPS,
         most_effort: float = math.inf,
+        *,
         lengths: Lengths | None = None,
     ) -> None:
         self._lengths = lengths

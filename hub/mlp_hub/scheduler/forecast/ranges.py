@@ -17,6 +17,8 @@ from mlp_hub.scheduler.model.types import PendingWorkload
 
 SCENARIOS = 4
 """Tuning: runs forward, a power of 2: width of a range that can be believed, for work."""
+MOST_ENDS = 2000
+"""Tuning: ends of jobs that a scenario goes through: time of an answer, for how far it looks."""
 LOW, MIDDLE, HIGH = 0.1, 0.5, 0.9
 
 Past = Callable[[str], tuple[PastRuns, float] | None]
@@ -24,18 +26,18 @@ Past = Callable[[str], tuple[PastRuns, float] | None]
 
 
 def outlooks(
-    core: Core, uids: Collection[str], now: float, most_steps: int, most_effort: float, past: Past
+    core: Core, uids: Collection[str], now: float, past: Past, most_effort: float
 ) -> dict[str, Outlook]:
     """Return when these waiting jobs start and end by run times of earlier runs; without jobs of which too little is known.
 
-    All scenarios together take as many steps and as much effort as given. `core` has planned at `now`; it is left as it is.
+    All scenarios together take as much effort as given. `core` has planned at `now`; it is left as it is.
     """
     known = _Known(past)
     if not any(known.of(uid) for uid in core.state.running) and not any(known.of(uid) for uid in uids):
         return {}
     found: list[dict[str, float | None]] = []
     for n in range(SCENARIOS):
-        ahead = Forecast(core, now, uids, most_steps // SCENARIOS, most_effort / SCENARIOS, known.lengths(n))
+        ahead = Forecast(core, now, uids, MOST_ENDS, most_effort / SCENARIOS, lengths=known.lengths(n))
         found.append(ahead.starts)
     return {
         uid: outlook

@@ -116,9 +116,7 @@ def _until_released(mine: Wait, length: int) -> Why:
 def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int, past: Past | None) -> Why:
     job = core.state.waiting[mine.uid].job
     at, because = expectations(core, (mine.uid,), core.state.now, MOST_EFFORT)[mine.uid]
-    learned = (
-        {} if past is None else outlooks(core, (mine.uid,), core.state.now, MOST_ENDS, MOST_EFFORT, past)
-    )
+    learned = {} if past is None else outlooks(core, (mine.uid,), core.state.now, past, MOST_EFFORT)
     tries = Tries(core, job, MOST_TRYING)
     ways = tuple(smaller(tries, job))
     return Why(

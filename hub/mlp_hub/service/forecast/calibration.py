@@ -6,12 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 import msgspec
 
 from mlp_hub.domain.jobs.job import HOLDING, Job, Phase
 from mlp_hub.scheduler.model.outlook import TimeRange
 from mlp_hub.service.state.board import Board
+from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 KEY = "forecast.calibration"
@@ -86,12 +88,15 @@ class StartsCounted:
             stored = None
             while stored is not self.counts:
                 stored = self.counts
-                value = asdict(stored)
-                await self._board.db.write(lambda tx, value=value: tx.settings.put(KEY, value), durable=False)
-        except Exception as error:  # the counts are stored with the next start
+                await self._board.db.write(partial(_put, asdict(stored)), durable=False)
+        except Exception as error:  # noqa: BLE001 - nothing depends on it: the counts are stored with the next start
             log.warning("the count of forecast starts could not be stored: %s", error)
         finally:
             self._storing = None
+
+
+def _put(value: dict[str, object], tx: Tx) -> None:
+    tx.settings.put(KEY, value)
 
 
 def _read(value: object) -> Calibration:

@@ -16,7 +16,6 @@ from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.ranges import Past, outlooks
 from mlp_hub.scheduler.forecast.why import (
-    MOST_ENDS,
     Expected,
     expectations,
     explain,
@@ -255,5 +254,5 @@ def _expectations(core: Core, now: float, past: Past) -> tuple[dict[str, Expecte
     first = heapq.nsmallest(MOST_EXPECTED, places, key=places.__getitem__)
     return (
         expectations(core, first, now, LIST_EFFORT),
-        outlooks(core, first, now, MOST_ENDS, LIST_EFFORT, past),
+        outlooks(core, first, now, past, LIST_EFFORT),
     )

@@ -21,8 +21,8 @@ from mlp_hub.domain.stored.data import parse as parse_data
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import APP, JOB, KINDS
 from mlp_hub.executors.base import LogChunk
-from mlp_hub.scheduler.model.types import Verdict, Wait, Why
 from mlp_hub.scheduler.model.outlook import Outlook
+from mlp_hub.scheduler.model.types import Verdict, Wait, Why
 from mlp_hub.service.jobs.forecasts import forecast_to
 from mlp_hub.service.jobs.history import RecordedStop
 from mlp_hub.service.jobs.stages import StagedAttempt

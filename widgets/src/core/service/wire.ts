@@ -1210,6 +1210,9 @@ export interface Provenance {
  *
  * `env_name` is the environment of the job's Python. `env_lock` is the SHA-256 of the lock that this
  * environment was built from, or the digest by which its image was named.
+ *
+ * `expected_start` comes from time limits: it is the latest time unless more important work arrives.
+ * `forecast` comes from earlier runs. It is null if fewer than two are known.
  */
 export interface Job {
   name: string;
@@ -1274,6 +1277,7 @@ export interface Job {
   restarts: number;
   position: number | null;
   expected_start: string | null;
+  forecast: RunForecast | null;
   ranks: Rank[];
   failure: Failure | null;
   submitted_at: string;
@@ -1291,6 +1295,28 @@ export interface Job {
   source: string | null;
   env_name: string | null;
   env_lock: string | null;
+}
+/**
+ * Forecast of a job from the run times of earlier runs of the same user, with the same shape and the same program or name.
+ *
+ * `start` is null once the job has started, or if too little is known of the jobs ahead of it. `end` is
+ * null if the job has fewer than two earlier runs, or runs longer than nine of ten of them. `runs` is
+ * the number of its own earlier runs that count. `because` is the source of the forecast, or says how
+ * much longer the job runs than its earlier runs.
+ */
+export interface RunForecast {
+  start: ForecastRange | null;
+  end: ForecastRange | null;
+  runs: number;
+  because: string;
+}
+/**
+ * Quantiles of a time: with a chance of 10 % it is before `p10`, of 50 % before `p50`, of 90 % before `p90`.
+ */
+export interface ForecastRange {
+  p10: string;
+  p50: string;
+  p90: string;
 }
 /**
  * One process of a job.
@@ -1377,6 +1403,7 @@ export interface Offer {
   gives_way: string[];
   grace: number;
   expected_because: string;
+  forecast: RunForecast | null;
   tenant: string;
   network: string;
 }
@@ -1487,6 +1514,7 @@ export interface Why {
   queue_length: number;
   expected_start: string | null;
   expected_because: string;
+  forecast: RunForecast | null;
   how_sure: "likely" | "sure" | "unknown";
   sure_because: string;
   would_start_now: string[];
@@ -2943,7 +2971,7 @@ export interface CountedMinute {
  * `longest` waits longest. `nodes` counts the nodes that are present, `nodes_up` those that answer,
  * `nodes_open` those that take new work. `troubles` are the first of the other nodes. `apps_failing`
  * counts the apps in error, and `app_troubles` are the first of them. `running` counts jobs, without
- * replicas of apps. `waiting` is all waiting work. `teams` and apps in error can be as old as `at`.
+ * replicas of apps. `waiting` is all waiting work. `forecasts` compares starts with their forecasts. `teams` and apps in error can be as old as `at`.
  * All other values are of this moment.
  */
 export interface Overview {
@@ -2966,6 +2994,7 @@ export interface Overview {
   replicas: number;
   apps_failing: number;
   app_troubles: AppTrouble[];
+  forecasts: ForecastCalibration;
 }
 /**
  * Use of a tenant's quota (null: the nodes' capacity); the fields mean the same as those of a `Tenant`.
@@ -3064,6 +3093,7 @@ export interface QueueEntry {
   started_at: string | null;
   expected_start: string | null;
   expected_because: string;
+  forecast: RunForecast | null;
   put_first: boolean;
   facts: Fact[];
   replica: number | null;
@@ -3099,6 +3129,18 @@ export interface AppTrouble {
   name: string;
   tenant: string;
   message: string;
+}
+/**
+ * Starts of jobs before, inside and after the range (`p10` to `p90`) that was told first in that wait.
+ *
+ * `since` is the time of the first one, null without one. If very many are counted, old ones no longer
+ * count: all counts are halved at 2,000 starts.
+ */
+export interface ForecastCalibration {
+  since: string | null;
+  before: number;
+  inside: number;
+  after: number;
 }
 /**
  * Node with its capacity, its allocatable amounts and its use.
