@@ -223,7 +223,7 @@ class Failure(Response):
 
 
 class ForecastRange(Response):
-    """Quantiles of a time: with a chance of 10 % it is before `p10`, of 50 % before `p50`, of 90 % before `p90`."""
+    """Quantiles of a time: with a chance of about 10 % it is before `p10`, of 50 % before `p50`, of 90 % before `p90`."""
 
     p10: datetime
     p50: datetime

@@ -129,10 +129,12 @@ def run(context: Context) -> list[Figure]:
     if data is None:
         sys.stdout.write(f"  skipped: no {FILE} in MLP_BENCH_DATA or ../shared/data\n")
         return []
-    lines = load(data)
+    WithEarlierRuns.before, lines = load(data)
     figures: list[Figure] = []
     cases: tuple[tuple[str, str, type[Simulation]], ...] = (
         ("limits, as far as the hub looks", "limits", AsTheHub),
+        ("limits and earlier runs, as the hub", "limits", WithEarlierRuns),
+        ("limits of half and earlier runs, as the hub", "half", WithEarlierRuns),
         ("true run times, all ahead", "truth", FarSighted),
         ("limits of half, all ahead", "half", FarSighted),
         ("limits, as simulate tells", "limits", Simulation),
@@ -204,19 +206,33 @@ def measure(title: str, story: dict[str, Any], make: type[Simulation]) -> list[F
     told: dict[str, float | None] = {}
     began: dict[str, float] = {}
     started: dict[str, float] = {}
-    for line in make(read(json.dumps(story))).lines():
+    simulation = make(read(json.dumps(story)))
+    for line in simulation.lines():
         job = line.get("job", "")
         if line.get("event") == "waiting" and job not in told:
             told[job], began[job] = line["expected_start"], line["t"]
         elif line.get("event") == "started" and job in told:
             started.setdefault(job, line["t"])
+    if isinstance(simulation, WithEarlierRuns):
+        ranges = {job: o.start for job, o in simulation.told.items() if o.start is not None}
+        told |= {job: start.p50 for job, start in ranges.items()}
     off = {job: started[job] - at for job, at in told.items() if at is not None and job in started}
     size = sorted(abs(x) / 60 for x in off.values()) or [0.0]
     waits = sorted((started[job] - began[job]) / 60 for job in started) or [0.0]
     late = 100 * sum(x > 60 for x in off.values()) / max(len(off), 1)
     command = "make bench ONLY=forecast"
     note = f"{len(told)} of {len(story['jobs'])} jobs wait, half of them {quantile(waits, 0.5):.0f} min or longer"
+    inside: list[Figure] = []
+    if isinstance(simulation, WithEarlierRuns):
+        held = [start.holds(started[job]) for job, start in ranges.items() if job in started]
+        share = 100 * held.count(0) / max(len(held), 1)
+        wide = quantile(sorted((start.p90 - start.p10) / 60 for start in ranges.values()) or [0.0], 0.5)
+        inside = [
+            Figure(f"start inside its range: {title}", share, "%", command=command),
+            Figure(f"width of the range, median: {title}", wide, "min", command=command),
+        ]
     return [
+        *inside,
         Figure(f"start off, median: {title}", quantile(size, 0.5), "min", note=note, command=command),
         Figure(f"start off, p90: {title}", quantile(size, 0.9), "min", command=command),
         Figure(f"a minute later than told: {title}", late, "%", command=command),

@@ -1,6 +1,6 @@
 """Run times of earlier runs, kept in memory: read from the store once after a start, then fed by each run that finishes.
 
-Nothing is read for a forecast. The one query after a start is bounded (`tx.ended.newest_finished`).
+Nothing is read for a forecast. The one query after a start is bounded (`EndedJobs.newest_finished`).
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def _because(outlook: Outlook) -> Message:
             n=outlook.runs,
         )
     if outlook.outlasted:
-        return msg("it has run longer than nine of ten of its {n} earlier runs", n=outlook.runs)
+        return msg("it has run longer than most of its {n} earlier runs", n=outlook.runs)
     if outlook.start is None:
         return msgs(
             "estimated from its {n} earlier run", "estimated from its {n} earlier runs", n=outlook.runs
