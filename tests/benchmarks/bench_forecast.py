@@ -75,7 +75,8 @@ class WithEarlierRuns(AsTheHub):
         self._began: dict[str, float] = {}
         for line in sorted(self.before, key=lambda line: line.submit + line.runs):
             if line.submit + line.runs < 0:
-                self.times.add(line.tenant, (_likeness(line.gpus, limit_of(line.runs)),), line.runs)
+                limit = limit_of(line.runs)
+                self.times.add(line.tenant, (_likeness(line.gpus, limit), _likeness(line.gpus, 0)), line.runs)
 
     def _start(self, run: Run, admit: Admit) -> None:
         self._began[run.uid] = self.now
@@ -100,8 +101,10 @@ class WithEarlierRuns(AsTheHub):
 
 
 def _keys(line: JobLine) -> tuple[bytes, ...]:
+    """Return the likenesses of a job: its GPUs with its limit, if it has one, and its GPUs alone."""
     gpus = round(line.workers_max * line.per_worker.gpu / 1000)
-    return () if line.time_limit is None else (_likeness(gpus, line.time_limit),)
+    own = () if line.time_limit is None else (_likeness(gpus, line.time_limit),)
+    return (*own, _likeness(gpus, 0))
 
 
 def _likeness(gpus: int, limit: float) -> bytes:

@@ -25,7 +25,7 @@ On Philly's trace the median error of a start is 6 min with 5, 10 min with 10 or
 KEYS_OF_USER = 200
 """Safety: keys of one user whose run times are kept; the key whose last run is longest ago goes first."""
 KEYS = 20_000
-"""Safety: keys of all users together, at most 8 MB; keys of the user whose last run is longest ago go first."""
+"""Safety: keys of all users together, at most 9 MB; keys of the user whose last run is longest ago go first."""
 LONGEST_S = 10 * 366 * 86_400.0
 """Safety: seconds beyond which a run time is taken for a clock that jumped, and is not kept."""
 
@@ -135,9 +135,9 @@ class RunTimes:
 
     def of(self, user: str, keys: Iterable[Key]) -> PastRuns | None:
         """Return the runs of the closest likeness with enough runs; None if no likeness has."""
-        mine = self._users.get(user, {})
+        mine = self._users.get(user)
         for key in keys:
-            times = mine.get(key, ())
+            times = () if mine is None else mine.get(key, ())
             if len(times) >= LEAST_RUNS:
                 return PastRuns(tuple(sorted(times)))
         return None

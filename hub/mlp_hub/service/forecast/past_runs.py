@@ -1,6 +1,6 @@
 """Run times of earlier runs, kept in memory: read from the store once after a start, then fed by each run that finishes.
 
-Nothing is read for a forecast. The one query after a start is bounded (`EndedJobs.newest_finished`).
+Nothing is read for a forecast. The one query after a start is bounded (`Runs.newest_finished`).
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import logging
 
 from mlp_hub.domain.jobs.job import FINAL, Job, JobSpec, Phase
 from mlp_hub.domain.jobs.run_times import Key, PastRuns, RunTimes, keys_of
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.forecast.ranges import running
 from mlp_hub.scheduler.model.outlook import Outlook
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.state.leadership import LeaseLost
+from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
 LOOKED_AT = 50_000
-"""Tuning: ended runs that the query after a start looks at, the newest: completeness of the history, for the time of a start."""
+"""Tuning: runs that the query after a start looks at, those submitted last: completeness of the history, for the time of a start."""
 OF_USER = 500
 """Safety: runs of one user among them that are taken: a user with very many leaves room for others."""
 TAKEN = 5_000
@@ -58,12 +60,7 @@ class EarlierRuns:
 
     async def _load(self) -> None:
         try:
-            found = await self._board.db.read(
-                lambda tx: [
-                    (spec.user, keys_of(spec), ran)
-                    for spec, ran in tx.ended.newest_finished(LOOKED_AT, OF_USER, TAKEN, LONGEST_SPEC)
-                ]
-            )
+            found = await self._board.db.read(_read)
         except LeaseLost:
             return
         except Exception:  # forecasts then begin with what ends from now on
@@ -111,3 +108,11 @@ class EarlierRuns:
             return None
         found = self.of(job.uid)
         return None if found is None else running(found[0], job.started_at, found[1], now)
+
+
+def _read(tx: Tx) -> list[tuple[str, tuple[Key, ...], float]]:
+    """Return (user, keys, seconds) of runs that finished, the oldest first."""
+    found = tx.runs.newest_finished(
+        SYSTEM, looked_at=LOOKED_AT, of_user=OF_USER, most=TAKEN, longest_spec=LONGEST_SPEC
+    )
+    return [(spec.user, keys_of(spec), ran) for spec, ran in found]

@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, LargeBinary, Table, cast, delete, func, select
 
-from mlp_hub.domain.jobs.job import FINAL, JobSpec, Phase
-from mlp_hub.store import codec
+from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.store.records import EndedSize
 from mlp_hub.store.repos.base import Repo
 from mlp_hub.store.tables import decision, job, job_event, metric_source, metric_total, run_origin
@@ -78,35 +77,6 @@ class EndedJobs(Repo):
         ]
         if rows:
             self._c.execute(self._upsert(t, ("job",)), rows)
-
-    def newest_finished(
-        self, looked_at: int, of_user: int, most: int, longest_spec: int
-    ) -> list[tuple[JobSpec, float]]:
-        """Return (specification, seconds that all attempts ran) of the runs that finished last, the oldest first.
-
-        Of the newest `looked_at` runs that ended, `of_user` runs of each user at most and `most` of all are looked at.
-        Specifications of more than `longest_spec` characters are left out.
-        """
-        newest = (
-            select(t.c.job, t.c.user, t.c.ended_at).order_by(t.c.ended_at.desc()).limit(looked_at).subquery()
-        )
-        place = func.row_number().over(partition_by=newest.c.user, order_by=newest.c.ended_at.desc())
-        ranked = select(newest.c.job, newest.c.ended_at, place.label("place")).subquery()
-        first = (
-            select(ranked.c.job, ranked.c.ended_at)
-            .where(ranked.c.place <= of_user)
-            .order_by(ranked.c.ended_at.desc())
-            .limit(most)
-            .subquery()
-        )
-        j = job.c
-        query = (
-            select(j.spec, j.phase, j.started_at, j.finished_at, j.queued_at, j.admitted_at, j.past)
-            .join(first, first.c.job == j.uid)
-            .where(j.phase == Phase.FINISHED.value, func.length(j.spec) <= longest_spec)
-            .order_by(first.c.ended_at)
-        )
-        return [(codec.spec_of(row.spec), codec.ran_of(row)) for row in self._c.execute(query)]
 
     def forget(self, uid: str) -> None:
         """Count a job no more: it is being deleted."""

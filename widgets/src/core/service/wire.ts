@@ -1311,7 +1311,7 @@ export interface RunForecast {
   because: string;
 }
 /**
- * Quantiles of a time: with a chance of 10 % it is before `p10`, of 50 % before `p50`, of 90 % before `p90`.
+ * Quantiles of a time: with a chance of about 10 % it is before `p10`, of 50 % before `p50`, of 90 % before `p90`.
  */
 export interface ForecastRange {
   p10: string;
