@@ -222,6 +222,29 @@ class Failure(Response):
     remedy: Text
 
 
+class ForecastRange(Response):
+    """Quantiles of a time: with a chance of about 10 % it is before `p10`, of 50 % before `p50`, of 90 % before `p90`."""
+
+    p10: datetime
+    p50: datetime
+    p90: datetime
+
+
+class RunForecast(Response):
+    """Forecast of a job from the run times of earlier runs of the same user, with the same shape and the same program or name.
+
+    `start` is null once the job has started, or if too little is known of the jobs ahead of it. `end` is
+    null if the job has fewer than two earlier runs, or runs longer than nine of ten of them. `runs` is
+    the number of its own earlier runs that count. `because` is the source of the forecast, or says how
+    much longer the job runs than its earlier runs.
+    """
+
+    start: ForecastRange | None
+    end: ForecastRange | None
+    runs: int
+    because: Text
+
+
 class Job(Response):
     """Job with its status: `phase` is the fine life cycle, `state` the coarse one.
 
@@ -246,6 +269,9 @@ class Job(Response):
 
     `env_name` is the environment of the job's Python. `env_lock` is the SHA-256 of the lock that this
     environment was built from, or the digest by which its image was named.
+
+    `expected_start` comes from time limits: it is the latest time unless more important work arrives.
+    `forecast` comes from earlier runs. It is null if fewer than two are known.
     """
 
     name: str
@@ -285,6 +311,7 @@ class Job(Response):
     restarts: int
     position: int | None
     expected_start: datetime | None
+    forecast: RunForecast | None
     ranks: list[Rank]
     failure: Failure | None
     submitted_at: datetime
@@ -348,6 +375,7 @@ class Why(Response):
     queue_length: int
     expected_start: datetime | None
     expected_because: Text
+    forecast: RunForecast | None
     how_sure: Sureness
     sure_because: Text
     would_start_now: list[str]
@@ -439,6 +467,7 @@ class QueueEntry(Response):
     started_at: datetime | None
     expected_start: datetime | None
     expected_because: Text
+    forecast: RunForecast | None
     put_first: bool
     facts: list[Fact]
     replica: int | None = None
@@ -467,6 +496,7 @@ class Offer(Response):
     gives_way: list[Text]
     grace: float
     expected_because: Text
+    forecast: RunForecast | None
     tenant: str
     network: str
 

@@ -67,6 +67,19 @@ class AppTrouble(Response):
     message: Text
 
 
+class ForecastCalibration(Response):
+    """Starts of jobs before, inside and after the range (`p10` to `p90`) that was told first in that wait.
+
+    `since` is the time of the first one, null without one. If very many are counted, old ones no longer
+    count: all counts are halved at 2,000 starts.
+    """
+
+    since: datetime | None
+    before: int
+    inside: int
+    after: int
+
+
 class Overview(Response):
     """State of the platform.
 
@@ -74,7 +87,7 @@ class Overview(Response):
     `longest` waits longest. `nodes` counts the nodes that are present, `nodes_up` those that answer,
     `nodes_open` those that take new work. `troubles` are the first of the other nodes. `apps_failing`
     counts the apps in error, and `app_troubles` are the first of them. `running` counts jobs, without
-    replicas of apps. `waiting` is all waiting work. `teams` and apps in error can be as old as `at`.
+    replicas of apps. `waiting` is all waiting work. `forecasts` compares starts with their forecasts. `teams` and apps in error can be as old as `at`.
     All other values are of this moment.
     """
 
@@ -97,3 +110,4 @@ class Overview(Response):
     replicas: int
     apps_failing: int
     app_troubles: list[AppTrouble]
+    forecasts: ForecastCalibration

@@ -13,10 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from bench_common import Context, Figure, data_path, quantile
+from mlp_hub.domain.jobs.run_times import PastRuns, RunTimes
 from mlp_hub.scheduler.forecast.forecast import Forecast
+from mlp_hub.scheduler.forecast.ranges import outlooks
 from mlp_hub.scheduler.forecast.why import MOST_EFFORT, MOST_ENDS
+from mlp_hub.scheduler.model.outlook import Outlook
+from mlp_hub.scheduler.model.types import Admit
 from mlp_hub.simulate.engine import Simulation
+from mlp_hub.simulate.progress import Run
 from mlp_hub.simulate.reading import read
+from mlp_hub.simulate.scenario import JobLine
 
 NAME = "forecast"
 ABOUT = (
@@ -54,6 +60,62 @@ class AsTheHub(Simulation):
         return Forecast(self._core, self.now, uids, self.steps, self.effort).starts
 
 
+class WithEarlierRuns(AsTheHub):
+    """Looks ahead as `why` does in the hub, with the run times of earlier runs; those before the window are known at its begin.
+
+    The trace has neither users nor names nor programs. The tenant stands for the user; number of GPUs and the limit for the rest.
+    """
+
+    before: Sequence[Line] = ()
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.times = RunTimes()
+        self.told: dict[str, Outlook] = {}
+        self._began: dict[str, float] = {}
+        for line in sorted(self.before, key=lambda line: line.submit + line.runs):
+            if line.submit + line.runs < 0:
+                limit = limit_of(line.runs)
+                self.times.add(line.tenant, (_likeness(line.gpus, limit), _likeness(line.gpus, 0)), line.runs)
+
+    def _start(self, run: Run, admit: Admit) -> None:
+        self._began[run.uid] = self.now
+        super()._start(run, admit)
+
+    def _over(self, run: Run, state: str) -> None:
+        began = self._began.pop(run.uid, None)
+        if state == "finished" and began is not None:
+            self.times.add(run.line.tenant, _keys(run.line), self.now - began)
+        super()._over(run, state)
+
+    def _past(self, uid: str) -> tuple[PastRuns, float] | None:
+        line = self._runs[uid].line
+        found = self.times.of(line.tenant, _keys(line))
+        return None if found is None else (found, 0.0)
+
+    def _forecast(self, uids: list[str]) -> dict[str, float | None]:
+        new = [uid for uid in uids if self._runs[uid].name not in self.told]
+        for uid, outlook in outlooks(self._core, new, self.now, self._past, self.effort).items():
+            self.told[self._runs[uid].name] = outlook
+        return super()._forecast(uids)
+
+
+def _keys(line: JobLine) -> tuple[bytes, ...]:
+    """Return the likenesses of a job: its GPUs with its limit, if it has one, and its GPUs alone."""
+    gpus = round(line.workers_max * line.per_worker.gpu / 1000)
+    own = () if line.time_limit is None else (_likeness(gpus, line.time_limit),)
+    return (*own, _likeness(gpus, 0))
+
+
+def _likeness(gpus: int, limit: float) -> bytes:
+    return f"{gpus} {limit:g}".encode()
+
+
+def limit_of(runs: float) -> float:
+    """Return the time limit that people would choose."""
+    return next((x for x in LIMITS if x >= runs), runs)
+
+
 class FarSighted(AsTheHub):
     """Looks as far ahead as it takes, at whatever cost."""
 
@@ -70,10 +132,12 @@ def run(context: Context) -> list[Figure]:
     if data is None:
         sys.stdout.write(f"  skipped: no {FILE} in MLP_BENCH_DATA or ../shared/data\n")
         return []
-    lines = load(data)
+    WithEarlierRuns.before, lines = load(data)
     figures: list[Figure] = []
     cases: tuple[tuple[str, str, type[Simulation]], ...] = (
         ("limits, as far as the hub looks", "limits", AsTheHub),
+        ("limits and earlier runs, as the hub", "limits", WithEarlierRuns),
+        ("limits of half and earlier runs, as the hub", "half", WithEarlierRuns),
         ("true run times, all ahead", "truth", FarSighted),
         ("limits of half, all ahead", "half", FarSighted),
         ("limits, as simulate tells", "limits", Simulation),
@@ -89,8 +153,8 @@ def run(context: Context) -> list[Figure]:
     return figures
 
 
-def load(path: Path) -> list[Line]:
-    """Read the window."""
+def load(path: Path) -> tuple[list[Line], list[Line]]:
+    """Read the jobs before the window, with times before 0, and the window."""
     begin = datetime.fromisoformat(SINCE).replace(tzinfo=UTC).timestamp()
     with path.open() as f:
         rows = [
@@ -102,8 +166,9 @@ def load(path: Path) -> list[Line]:
             )
             for row in csv.DictReader(f)
         ]
+    before = [Line("", cluster, at, max(runs, 1.0), gpus) for at, cluster, runs, gpus in rows if at < 0]
     rows = sorted(r for r in rows if r[0] >= 0)[:JOBS]
-    return [
+    return before, [
         Line(f"j-{n}", cluster, at, max(runs, 1.0), gpus) for n, (at, cluster, runs, gpus) in enumerate(rows)
     ]
 
@@ -128,7 +193,7 @@ def scenario(lines: Sequence[Line], known: str, load: float = LOAD) -> dict[str,
         if known == "truth":
             job["estimate"] = line.runs
         elif known == "limits" or n % 2:
-            job["time_limit"] = next((x for x in LIMITS if x >= line.runs), line.runs)
+            job["time_limit"] = limit_of(line.runs)
         jobs.append(job)
     return {
         "version": 1,
@@ -144,19 +209,33 @@ def measure(title: str, story: dict[str, Any], make: type[Simulation]) -> list[F
     told: dict[str, float | None] = {}
     began: dict[str, float] = {}
     started: dict[str, float] = {}
-    for line in make(read(json.dumps(story))).lines():
+    simulation = make(read(json.dumps(story)))
+    for line in simulation.lines():
         job = line.get("job", "")
         if line.get("event") == "waiting" and job not in told:
             told[job], began[job] = line["expected_start"], line["t"]
         elif line.get("event") == "started" and job in told:
             started.setdefault(job, line["t"])
+    if isinstance(simulation, WithEarlierRuns):
+        ranges = {job: o.start for job, o in simulation.told.items() if o.start is not None}
+        told |= {job: start.p50 for job, start in ranges.items()}
     off = {job: started[job] - at for job, at in told.items() if at is not None and job in started}
     size = sorted(abs(x) / 60 for x in off.values()) or [0.0]
     waits = sorted((started[job] - began[job]) / 60 for job in started) or [0.0]
     late = 100 * sum(x > 60 for x in off.values()) / max(len(off), 1)
     command = "make bench ONLY=forecast"
     note = f"{len(told)} of {len(story['jobs'])} jobs wait, half of them {quantile(waits, 0.5):.0f} min or longer"
+    inside: list[Figure] = []
+    if isinstance(simulation, WithEarlierRuns):
+        held = [start.holds(started[job]) for job, start in ranges.items() if job in started]
+        share = 100 * held.count(0) / max(len(held), 1)
+        wide = quantile(sorted((start.p90 - start.p10) / 60 for start in ranges.values()) or [0.0], 0.5)
+        inside = [
+            Figure(f"start inside its range: {title}", share, "%", command=command),
+            Figure(f"width of the range, median: {title}", wide, "min", command=command),
+        ]
     return [
+        *inside,
         Figure(f"start off, median: {title}", quantile(size, 0.5), "min", note=note, command=command),
         Figure(f"start off, p90: {title}", quantile(size, 0.9), "min", command=command),
         Figure(f"a minute later than told: {title}", late, "%", command=command),

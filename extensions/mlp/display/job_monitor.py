@@ -223,7 +223,7 @@ class TextFollower:
         if progress or job.get("phase") == "running":
             parts += [job_picture.bar(progress), f"{progress:g} %"]
         parts += [f"{k} {number(v)}" for k, v in seen.latest().items() if k != "progress"][:4]
-        parts += [words.time_left(job)] if words.time_left(job) else []
+        parts += [left] if (left := words.left_or_end(job)) else []
         text = terminal.plain("  ".join(parts)).replace("\n", " ")
         return text[:150]
 

@@ -57,6 +57,22 @@ def starts(text: object, now: datetime | None = None) -> str:
     return say("in {span}", span=span(left)) if left >= 0.5 else say("any moment now")
 
 
+def between(told: object, now: datetime | None = None) -> str:
+    """Write a range of a forecast, from its p10 to its p90: 14:20-14:50; one time where both are the same. Empty for None."""
+    if not isinstance(told, Mapping):
+        return ""
+    low, high = parse_time(told.get("p10")), parse_time(told.get("p90"))
+    if low is None or high is None:
+        return ""
+    if (high - (now or datetime.now(UTC))).total_seconds() < SOON_S:
+        return starts(told.get("p50"), now)
+    first, last = clock_time(told.get("p10")), clock_time(told.get("p90"))
+    if first == last:
+        return first
+    same_day = low.astimezone().date() == high.astimezone().date()
+    return say("{first}-{last}", first=first, last=last[-5:] if same_day else last)
+
+
 SOON_S = 120.0
 """Seconds from now up to which an expected time is shown as a duration: a clock's minutes are too coarse."""
 

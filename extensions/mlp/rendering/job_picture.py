@@ -73,7 +73,7 @@ def facts(job: Json) -> list[str]:
         words.time_limit(job),
         words.age(job),
     ]
-    return [f for f in (*found, words.time_left(job), restarts) if f]
+    return [f for f in (*found, words.left_or_end(job), restarts) if f]
 
 
 def html(snapshot: Json) -> str:

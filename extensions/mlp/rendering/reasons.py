@@ -7,7 +7,7 @@ from typing import Any
 
 from mlp.language import say, says
 from mlp.rendering import words
-from mlp.rendering.format import amount, clock_time, memory, span, starts
+from mlp.rendering.format import amount, between, clock_time, memory, span, starts
 from mlp.rendering.tables import Sentences, width
 from mlp.rendering.words import sentences
 
@@ -61,13 +61,17 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
         alone = found["position"] == found.get("queue_length") == 1
         place = {"n": found["position"], "all": found.get("queue_length") or 0}
         lines.append(say("Next in the queue.") if alone else say("Place {n} of {all} in the queue.", **place))
+    lines += forecast(found)
     if found.get("expected_start"):
         when, because = starts(found["expected_start"]), str(found.get("expected_because") or "")
-        lines.append(
-            say("Expected to start {time} ({because}).", time=when, because=because)
-            if because
-            else say("Expected to start {time}.", time=when)
-        )
+        if (found.get("forecast") or {}).get("start"):
+            lines.append(say("By time limits: {time} at the latest ({because}).", time=when, because=because))
+        else:
+            lines.append(
+                say("Expected to start {time} ({because}).", time=when, because=because)
+                if because
+                else say("Expected to start {time}.", time=when)
+            )
         if found.get("sure_because"):
             sure = say("sure") if found.get("how_sure") == "sure" else say("likely")
             lines.append(say("Confidence: {sure}, {because}.", sure=sure, because=str(found["sure_because"])))
@@ -77,6 +81,24 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
     for decision in told[-MOST_DECISIONS:]:
         lines += decided(decision)
     return Sentences(lines, {**found, "decisions": list(told)} if told else found)
+
+
+def forecast(found: Json) -> list[str]:
+    """Write when a job starts and ends by earlier runs; nothing if too little is known."""
+    told = found.get("forecast") or {}
+    because = words.bare(str(told.get("because") or ""))
+    start, end = between(told.get("start")), between(told.get("end"))
+    if start and end:
+        return [
+            say(
+                "Expected to start {time} and to end {end} ({because}).", time=start, end=end, because=because
+            )
+        ]
+    if start:
+        return [say("Expected to start {time} ({because}).", time=start, because=because)]
+    if end:
+        return [say("Expected to end {time} ({because}).", time=end, because=because)]
+    return [say("{text}.", text=words.capital(because))] if because else []
 
 
 def decided(decision: Json) -> list[str]:
@@ -138,6 +160,7 @@ def offer(found: Json) -> Sentences:
         ]
     )
     gives_way = [str(text) for text in found.get("gives_way") or ()]
+    told = found.get("forecast") or {}
     if found.get("fits_now"):
         places = found.get("placement") or {}
         where = say(", ").join(
@@ -149,8 +172,10 @@ def offer(found: Json) -> Sentences:
             when = say("Would start as soon as others have made room, within {span}", span=grace)
         lines = [say("{what}: {where}.", what=when, where=where) if where else say("{text}.", text=when)]
         lines += [say("{text}.", text=words.capital(text)) for text in gives_way]
-    elif found.get("expected_start"):
-        when, because = starts(found["expected_start"]), str(found.get("expected_because") or "")
+    elif found.get("expected_start") or told.get("start"):
+        when, because = between(told.get("start")), words.bare(str(told.get("because") or ""))
+        if not when:
+            when, because = starts(found["expected_start"]), str(found.get("expected_because") or "")
         lines = [
             say("Would wait; expected to start {time} ({because}).", time=when, because=because)
             if because
@@ -162,6 +187,15 @@ def offer(found: Json) -> Sentences:
         unknown = words.unknown_start({**found, "phase": "queued"})
         wait = say("Would wait.") if unknown else say("Would wait; its start time is not known.")
         lines = [sentences(wait, unknown)]
+    if end := between(told.get("end")):
+        lines.append(
+            says(
+                "By its earlier run it would end {time}.",
+                "By its {n} earlier runs it would end {time}.",
+                int(told.get("runs") or 0),
+                time=end,
+            )
+        )
     lines.append(say("Needed quota: {amounts}.", amounts=cost))
     lines += verdicts(found.get("reasons") or ())
     lines += [say("Could start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]

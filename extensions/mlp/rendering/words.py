@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mlp.language import say, says
-from mlp.rendering.format import amount, clock_time, memory, parse_time, span, starts
+from mlp.rendering.format import amount, between, clock_time, memory, parse_time, span, starts
 from mlp.rendering.history import FINAL
 from mlp.terms import REASONS
 
@@ -483,6 +483,11 @@ would give a quarter of an hour.
 """
 
 
+def left_or_end(job: Mapping[str, Any]) -> str:
+    """Return the time left of a running job by its progress, or its end by its earlier runs; empty where neither is known."""
+    return time_left(job) or (forecast_end(job) if job.get("phase") == "running" else "")
+
+
 def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
     """Return an estimate of the time left from this attempt's progress, empty while none is sound."""
     began, progress = parse_time(job.get("progress_since")), float(job.get("progress") or 0)
@@ -493,6 +498,14 @@ def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
     if not any(done >= points and passed >= seconds for points, seconds in _ENOUGH):
         return ""
     return say("about {span} left", span=span(passed * (100 - progress) / done))
+
+
+def forecast_end(job: Mapping[str, Any]) -> str:
+    """Write when a job ends by its earlier runs, or that it runs longer than these; empty if nothing is known."""
+    told = job.get("forecast") or {}
+    if when := between(told.get("end")):
+        return say("expected to end {time} ({because})", time=when, because=str(told.get("because")))
+    return "" if told.get("start") else bare(str(told.get("because") or ""))
 
 
 def state(job: Mapping[str, Any]) -> str:
@@ -508,8 +521,9 @@ def standing(job: Mapping[str, Any]) -> str:
     if phase == "queued":
         if job.get("position") is not None:
             notes.append(say("place {n} in the queue", n=job["position"]))
-        if job.get("expected_start"):
-            notes.append(say("expected to start {time}", time=starts(job["expected_start"])))
+        when = between((job.get("forecast") or {}).get("start")) or starts(job.get("expected_start"))
+        if when:
+            notes.append(say("expected to start {time}", time=when))
     if job.get("message") and phase in {"queued", "suspended", "admitted", "starting"}:
         notes.append(str(job["message"]))
     return say("; ").join(notes)

@@ -343,7 +343,7 @@ class Components(Given):
             p.lease,
             p.clock,
             owned_data=(p.models, p.datasets),
-            running=(p.apps, p.notices, p.sweeps),
+            running=(p.apps, p.notices, p.forecasts.past, p.sweeps),
         ),
         start=Offboarding.start,
     )
@@ -357,6 +357,11 @@ class Components(Given):
             since_s=p.policy.limits.kubernetes_prewarmed_days * DAY_S,
         ),
         start=ImagesUsed.begin,
+    )
+    forecasts: Made[Forecasts] = Made(
+        lambda p: Forecasts(p.board, p.admission, p.feasibility, p.clock),
+        start=Forecasts.start,
+        close=(StopStage.INTAKE, Forecasts.stop),
     )
     admission: Made[Admission] = Made(
         lambda p: Admission(
@@ -432,10 +437,6 @@ class Components(Given):
     # --- components that only answer: nothing of them runs by itself
 
     feasibility: Made[Feasibility] = Made(lambda p: Feasibility(p.admission.capacity, p.drains.nodes))
-    forecasts: Made[Forecasts] = Made(
-        lambda p: Forecasts(p.board, p.admission, p.feasibility, p.clock),
-        close=(StopStage.INTAKE, Forecasts.stop),
-    )
     runtimes: Made[RuntimeService] = Made(
         lambda p: RuntimeService(
             p.board,
@@ -538,7 +539,9 @@ class Components(Given):
         lambda p: Problems(partial(own_problems, p.db, p.executor), *p.sources_of_problems())
     )
     overview: Made[PlatformOverview] = Made(
-        lambda p: PlatformOverview(p.db, p.board, p.admission, p.tenants, p.problems, p.drains.nodes, p.clock)
+        lambda p: PlatformOverview(
+            p.db, p.board, p.admission, p.tenants, p.problems, p.drains.nodes, p.clock, p.forecasts.starts
+        )
     )
 
     def sources_of_problems(self) -> list[Source]:

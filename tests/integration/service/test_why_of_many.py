@@ -11,6 +11,7 @@ import pytest
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.core import Core
+from mlp_hub.scheduler.forecast.ranges import Past
 from mlp_hub.scheduler.forecast.why import explain_planned
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.forecast import service
@@ -39,9 +40,9 @@ async def test_many_waiting_jobs_get_what_would_start_them_now_outside_of_the_lo
 ) -> None:
     asked: list[str] = []
 
-    def noting(core: Core, uid: str, now: float) -> Why | None:
+    def noting(core: Core, uid: str, now: float, past: Past) -> Why | None:
         asked.append(threading.current_thread().name)
-        return explain_planned(core, uid, now)
+        return explain_planned(core, uid, now, past)
 
     monkeypatch.setattr(service, "explain_planned", noting)
 

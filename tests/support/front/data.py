@@ -26,6 +26,7 @@ from support.front.shapes import (
     audited,
     entry,
     file,
+    forecast,
     holding,
     job,
     model,
@@ -196,7 +197,14 @@ class Data:
             self._user("dave", state="NotActive", tenants=[]),
         ]
         self.queue: list[Json] = [
-            entry("digits-4", position=1, reason="WaitingForQuota", message=WAITS, expected_start=when(600)),
+            entry(
+                "digits-4",
+                position=1,
+                reason="WaitingForQuota",
+                message=WAITS,
+                expected_start=when(1800),
+                forecast=forecast(900, 1500),
+            ),
             entry(
                 "digits-5",
                 position=2,

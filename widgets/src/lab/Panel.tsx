@@ -19,7 +19,7 @@ const EVERY_MS = 4000;
 const QUOTA_MS = 10_000;
 
 type Line = Pick<Job, "user" | "name" | "run" | "phase" | "reason" | "tenant" | "message" | "position" | "expected_start" | "submitted_at" | "started_at" | "waiting_since" | "waited_s" | "ran_s"> &
-  Partial<Pick<Job, "failure" | "progress" | "finished_at" | "uid">>;
+  Partial<Pick<Job, "failure" | "progress" | "finished_at" | "uid" | "forecast">>;
 
 export interface PanelProps {
   client: Client;

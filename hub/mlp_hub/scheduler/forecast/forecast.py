@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import Admit, AdmittedWorkload, PendingWorkload, Preempt, Resize
+
+Lengths = Callable[[PendingWorkload, float], float | None]
+"""How long an attempt of a job runs that has run for so many seconds; None where nothing but its limit tells."""
 
 MOST_STEPS = 200
 """Tuning: ends of jobs that a forecast goes through; a job that has not started by then gets no time."""
@@ -38,7 +41,8 @@ class Forecast:
     """One run forward: `starts` by uid, what lets each begin (see `ended_by`, `gives_way`), and the `steps` it took.
 
     A start is None where none can be told. `core` has planned at `now` already; it is left as it is. One run serves all
-    jobs asked for.
+    jobs asked for. With `lengths`, jobs end when these say, and at their limit at the latest. The plans still know limits and
+    estimates only, as the scheduler does.
     """
 
     def __init__(
@@ -48,7 +52,10 @@ class Forecast:
         uids: Collection[str],
         most_steps: int = MOST_STEPS,
         most_effort: float = math.inf,
+        *,
+        lengths: Lengths | None = None,
     ) -> None:
+        self._lengths = lengths
         self.starts: dict[str, float | None] = dict.fromkeys(uids)
         self.after: dict[str, str | None] = {}
         self._stopped: dict[str, tuple[str, ...]] = {}
@@ -64,7 +71,7 @@ class Forecast:
             return
         for uid, running in core.running.items():
             self._jobs[uid] = running.job
-            self._will_end(uid, expected_end(running, now))
+            self._will_end(uid, self._end(running, now))
         self._at = now
         self._core = core
         self._ripe_until = now + core.state.policy.min_run_s
@@ -91,6 +98,16 @@ class Forecast:
         """Return the jobs that are stopped so that this one starts, and those that give up workers for it."""
         stopped, shrunk = self._stopped.get(uid, ()), self._shrunk.get(uid, ())
         return [self._jobs[u] for u in stopped], [self._jobs[u] for u in shrunk]
+
+    def _end(self, running: AdmittedWorkload, now: float) -> float | None:
+        latest = expected_end(running, now)
+        if self._lengths is None:
+            return latest
+        length = self._lengths(running.job, max(now - running.started_at, 0.0))
+        if length is None:
+            return latest
+        end = max(running.started_at + length, now)
+        return end if latest is None else min(end, latest)
 
     def _will_end(self, uid: str, at: float | None) -> None:
         if at is None:
@@ -141,7 +158,7 @@ class Forecast:
             if isinstance(decision, Admit):
                 running = self._running(uid)
                 self._jobs[uid] = running.job
-                self._will_end(uid, expected_end(running, at))
+                self._will_end(uid, self._end(running, at))
                 if uid in self._open:
                     self._open.discard(uid)
                     self.starts[uid] = at
@@ -149,7 +166,7 @@ class Forecast:
                     self._stopped[uid], self._shrunk[uid] = decision.after, shrunk.get(uid, ())
             elif isinstance(decision, Resize):
                 shrunk[decision.for_uid] = (*shrunk.get(decision.for_uid, ()), uid)
-                self._will_end(uid, expected_end(self._running(uid), at))
+                self._will_end(uid, self._end(self._running(uid), at))
             elif isinstance(decision, Preempt):
                 self._end_of.pop(uid, None)
                 again.append(self._jobs[uid])

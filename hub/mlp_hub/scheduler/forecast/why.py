@@ -8,6 +8,7 @@ from mlp_hub.scheduler.assign.fit import is_too_large
 from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.forecast.confidence import SURE, UNKNOWN, how_sure
 from mlp_hub.scheduler.forecast.forecast import Forecast, expected_end
+from mlp_hub.scheduler.forecast.ranges import Past, ending, outlooks
 from mlp_hub.scheduler.forecast.smaller_request import Tries, smaller
 from mlp_hub.scheduler.model.types import (
     Admit,
@@ -42,20 +43,22 @@ NOT_HELD_BY_JOBS = msg(
 Expected = tuple[float | None, Message]
 
 
-def explain(snapshot: Snapshot, uid: str, now: float) -> Why:
-    """Answer for one waiting job. Raises `KeyError` when no job of that uid waits."""
+def explain(snapshot: Snapshot, uid: str, now: float, past: Past | None = None) -> Why:
+    """Answer for one waiting job, with earlier runs of jobs. Raises `KeyError` when no job of that uid waits."""
     if all(j.uid != uid for j in snapshot.waiting):
         raise KeyError(uid)
-    return _foreseen(Core.from_snapshot(snapshot, now), uid, now)[0]
+    return _foreseen(Core.from_snapshot(snapshot, now), uid, now, past)[0]
 
 
-def offered(core: Core, job: PendingWorkload, now: float) -> tuple[Why, Admit | None]:
+def offered(
+    core: Core, job: PendingWorkload, now: float, past: Past | None = None
+) -> tuple[Why, Admit | None]:
     """Answer for a job that nobody submitted yet, and return how it starts, where it starts now. Takes the core over."""
     core.submit(job)
-    return _foreseen(core, job.uid, now)
+    return _foreseen(core, job.uid, now, past)
 
 
-def _foreseen(core: Core, uid: str, now: float) -> tuple[Why, Admit | None]:
+def _foreseen(core: Core, uid: str, now: float, past: Past | None) -> tuple[Why, Admit | None]:
     before = core.snapshot(now)
     job = next(j for j in before.waiting if j.uid == uid)
     length = sum(1 for j in before.waiting if j.tenant == job.tenant)
@@ -66,10 +69,13 @@ def _foreseen(core: Core, uid: str, now: float) -> tuple[Why, Admit | None]:
         because = msg("it fits and starts with the next scheduling cycle")
         if gives_way:
             because = msg("it starts as soon as there is room: {gives_way}", gives_way=gives_way)
-        return Why((), None, length, now, because, (), SURE, msg("it fits now"), gives_way=gives_way), mine
+        own = None if past is None else past(uid)
+        outlook = None if own is None else ending(own[0], now)
+        fits = msg("it fits now")
+        return Why((), None, length, now, because, (), SURE, fits, NOTHING, gives_way, outlook), mine
     if uid not in core.state.waiting:
         return _until_released(mine, length), None
-    return _until_started(core, before, mine, length), None
+    return _until_started(core, before, mine, length, past), None
 
 
 def _gives_way(before: Snapshot, plan: Collection[Decision], uid: str) -> Iterator[Message]:
@@ -90,7 +96,7 @@ def _gives_way(before: Snapshot, plan: Collection[Decision], uid: str) -> Iterat
             )
 
 
-def explain_planned(core: Core, uid: str, now: float) -> Why | None:
+def explain_planned(core: Core, uid: str, now: float, past: Past | None = None) -> Why | None:
     """Answer for one job of a core that has just planned, None when it does not wait. Takes the core over."""
     mine, entry = core.verdict(uid, now), core.state.waiting.get(uid)
     if mine is None:
@@ -99,7 +105,7 @@ def explain_planned(core: Core, uid: str, now: float) -> Why | None:
         return _until_released(mine, mine.position)
     core.state.now = max(core.state.now, now)
     length = core.state.queues[entry.cls.tenant].length
-    return _until_started(core, core.snapshot(now), mine, length)
+    return _until_started(core, core.snapshot(now), mine, length, past)
 
 
 def _until_released(mine: Wait, length: int) -> Why:
@@ -107,9 +113,10 @@ def _until_released(mine: Wait, length: int) -> Why:
     return Why((mine.verdict,), mine.position, length, None, said, (), UNKNOWN, said)
 
 
-def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int) -> Why:
+def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int, past: Past | None) -> Why:
     job = core.state.waiting[mine.uid].job
     at, because = expectations(core, (mine.uid,), core.state.now, MOST_EFFORT)[mine.uid]
+    learned = {} if past is None else outlooks(core, (mine.uid,), core.state.now, past, MOST_EFFORT)
     tries = Tries(core, job, MOST_TRYING)
     ways = tuple(smaller(tries, job))
     return Why(
@@ -121,6 +128,7 @@ def _until_started(core: Core, snapshot: Snapshot, mine: Wait, length: int) -> W
         ways,
         *how_sure(snapshot, job, at, because),
         cut_short=_cut_short(tries, len(snapshot.waiting), ways) if tries.over else NOTHING,
+        outlook=learned.get(mine.uid),
     )
 
 

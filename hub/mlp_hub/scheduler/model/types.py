@@ -14,6 +14,7 @@ from mlp_hub.domain.facts import Fact, numbers_of
 from mlp_hub.domain.resources import ZERO, Quota, Resources
 from mlp_hub.domain.workload.workload import APP, JOB
 from mlp_hub.scheduler.model.demand import Demand
+from mlp_hub.scheduler.model.outlook import Outlook
 from mlp_language.message import NOTHING, JobRef, Message
 
 
@@ -257,3 +258,4 @@ class Why:
     sure_because: Message = NOTHING
     cut_short: Message = NOTHING  # where not all was looked at, what was left out
     gives_way: tuple[Message, ...] = ()  # of one that starts now, who is stopped or gives up workers for it
+    outlook: Outlook | None = None  # by earlier runs; None: too little is known

@@ -11,13 +11,24 @@ from dataclasses import replace
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase
+from mlp_hub.domain.jobs.run_times import PastRuns
 from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.scheduler.core import Core
-from mlp_hub.scheduler.forecast.why import Expected, expectations, explain, explain_planned, offered
+from mlp_hub.scheduler.forecast.ranges import Past, outlooks
+from mlp_hub.scheduler.forecast.why import (
+    Expected,
+    expectations,
+    explain,
+    explain_planned,
+    offered,
+)
+from mlp_hub.scheduler.model.outlook import Outlook
 from mlp_hub.scheduler.model.types import Why
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.admission.snapshot import waiting_job
+from mlp_hub.service.forecast.calibration import StartsCounted
+from mlp_hub.service.forecast.past_runs import EarlierRuns
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support import limits
 from mlp_hub.service.support.costly import CostlyTurns
@@ -38,6 +49,10 @@ LIST_TOLD_S = 15.0
 """Tuning: age in seconds up to which an expected start of a list is told: work for freshness."""
 
 
+Listed = tuple[float, dict[str, Expected], dict[str, Outlook]]
+"""When all that wait were looked at, and what is expected of the first of them: by limits, and by earlier runs."""
+
+
 class Forecasts:
     """Why jobs wait, when they start, and what a new one would be told: full answers."""
 
@@ -48,12 +63,19 @@ class Forecasts:
         self._admission = admission
         self._feasibility = feasibility
         self._clock = clock
+        self.past = EarlierRuns(board)
+        self.starts = StartsCounted(board, clock)
         self._known: dict[str, tuple[int, Why]] = {}
         self._fork: tuple[int, Core] | None = None
         self._looking: asyncio.Task[None] | None = None  # for those who do not wait for it
         self._list = asyncio.Lock()  # lists do not wait for full answers
-        self._listed: tuple[float, dict[str, Expected]] = (-LIST_FRESH_S, {})
+        self._listed: Listed = (-LIST_FRESH_S, {}, {})
         self._turns = CostlyTurns()  # one answer at a time: they cost more than all else
+
+    async def start(self) -> None:
+        """Learn from runs that end from now on, and from those that ended before."""
+        self.past.start()
+        await self.starts.start()
 
     def known(self, uid: str) -> Why | None:
         """Return the answer for a job, if nothing was decided since it was made."""
@@ -76,6 +98,7 @@ class Forecasts:
                 why = why if job is None else await self._or_never(job.spec, why)
                 self._known = {u: k for u, k in self._known.items() if k[0] == cycle}
                 self._known[uid] = (cycle, why)
+                self._told(uid, why.outlook)
             return why
 
     def _why_held(self, uid: str) -> Why | None:
@@ -114,8 +137,27 @@ class Forecasts:
         full = self.known(uid)
         if full is not None:
             return full.expected_start
-        at, listed = self._listed
+        at, listed, _ = self._listed
         return listed[uid][0] if uid in listed and 0 <= self._clock() - at < LIST_TOLD_S else None
+
+    def outlook_of(self, job: Job) -> Outlook | None:
+        """Return the forecast of a job by earlier runs: of one that runs its end, of one that waits what was worked out lately."""
+        if job.phase is not Phase.QUEUED:
+            return self.past.end_of(job, self._clock())
+        return self.outlook_of_waiting(job.uid)
+
+    def outlook_of_waiting(self, uid: str) -> Outlook | None:
+        """Return what was worked out lately of a job or a request that waits, by earlier runs."""
+        if self._admission.held is not None:
+            return None
+        if (full := self.known(uid)) is not None:
+            return full.outlook
+        at, _, listed = self._listed
+        return listed.get(uid) if 0 <= self._clock() - at < LIST_TOLD_S else None
+
+    def _told(self, uid: str, outlook: Outlook | None) -> None:
+        if outlook is not None and outlook.start is not None:
+            self.starts.told(uid, outlook.start)
 
     def look_soon(self) -> None:
         """Have worked out what is expected of those that wait, unless it was just now; nobody waits for it."""
@@ -131,6 +173,8 @@ class Forecasts:
 
     async def stop(self) -> None:
         """Work out no more."""
+        await self.past.stop()
+        await self.starts.stop()
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
@@ -143,10 +187,11 @@ class Forecasts:
         a = self._admission
         async with self._list:
             if not self._is_fresh(now) and a.kept is not None:
-                self._listed = (
-                    now,
-                    await run_in(WorkKind.EXPLAINING, _expectations, a.kept.core.fork(), now),
-                )
+                fork = a.kept.core.fork()
+                found = await run_in(WorkKind.EXPLAINING, _expectations, fork, now, self.past.of)
+                self._listed = (now, *found)
+                for uid, outlook in found[1].items():
+                    self._told(uid, outlook)
 
     async def offer(self, spec: JobSpec, uid: str) -> tuple[Why, dict[str, int]]:
         """Return what a job would be told if it were submitted now, and how many ranks it would get of each node."""
@@ -169,10 +214,14 @@ class Forecasts:
         probe = waiting_job(spec, uid, now)
         # with the kept core nobody has to be looked at again who waits already
         core = Core.from_snapshot(await a.snapshot(), now) if a.kept is None else a.kept.core.fork()
+
+        def past(one: str) -> tuple[PastRuns, float] | None:
+            return self.past.of_spec(spec) if one == uid else self.past.of(one)
+
         if len(core.state.waiting) + len(core.state.running) > FEW:
-            why, start = await run_in(WorkKind.EXPLAINING, offered, core, probe, now)
+            why, start = await run_in(WorkKind.EXPLAINING, offered, core, probe, now, past)
         else:
-            why, start = offered(core, probe, now)
+            why, start = offered(core, probe, now, past)
         return why, dict(Counter(() if start is None else start.placement))
 
     async def _explain(self, uid: str, now: float) -> Why | None:
@@ -183,8 +232,8 @@ class Forecasts:
             if not any(j.uid == uid for j in snapshot.waiting):
                 return None
             if len(snapshot.waiting) > FEW:
-                return await run_in(WorkKind.EXPLAINING, explain, snapshot, uid, now)
-            return explain(snapshot, uid, now)
+                return await run_in(WorkKind.EXPLAINING, explain, snapshot, uid, now, self.past.of)
+            return explain(snapshot, uid, now, self.past.of)
         wait = a.waiting(uid)
         if wait is None:
             return None
@@ -192,15 +241,18 @@ class Forecasts:
             return Why((wait.verdict,), wait.position, wait.position, None, wait.verdict.headline)
         if self._fork is None or self._fork[0] != a.cycles:
             self._fork = (a.cycles, kept.core.fork())
-        return await run_in(WorkKind.EXPLAINING, explain_planned, self._fork[1], uid, now)
+        return await run_in(WorkKind.EXPLAINING, explain_planned, self._fork[1], uid, now, self.past.of)
 
 
-def _expectations(core: Core, now: float) -> dict[str, Expected]:
-    """Return what is expected of the waiting jobs that are first in their queues, of all tenants alike."""
+def _expectations(core: Core, now: float, past: Past) -> tuple[dict[str, Expected], dict[str, Outlook]]:
+    """Return what is expected of the waiting jobs that are first in their queues, of all tenants alike; by earlier runs too."""
     seen: Counter[str] = Counter()
     places: dict[str, int] = {}
     for uid, entry in sorted(core.state.waiting.items(), key=lambda e: e[1].key):
         places[uid] = seen[entry.cls.tenant]
         seen[entry.cls.tenant] += 1
     first = heapq.nsmallest(MOST_EXPECTED, places, key=places.__getitem__)
-    return expectations(core, first, now, LIST_EFFORT)
+    return (
+        expectations(core, first, now, LIST_EFFORT),
+        outlooks(core, first, now, past, LIST_EFFORT),
+    )

@@ -49,9 +49,11 @@ class ClusterQueue:
         expected = await self._forecasts.expected([one.uid for one in every if _waits(one)])
         every.sort(key=lambda one: _place(one, waits.get(one.uid)))
         found = [
-            wire.queue_to(one, waits.get(one.uid), expected.get(one.uid))
+            wire.queue_to(one, waits.get(one.uid), expected.get(one.uid), self._forecasts.outlook_of(one))
             if isinstance(one, Job)
-            else wire.pending_to(one, waits.get(one.uid), expected.get(one.uid))
+            else wire.pending_to(
+                one, waits.get(one.uid), expected.get(one.uid), self._forecasts.outlook_of_waiting(one.uid)
+            )
             for one in every
         ]
         return found, total

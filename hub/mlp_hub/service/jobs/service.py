@@ -149,7 +149,8 @@ class JobService:
             full = await self._full.warning(job.spec.user, job.spec.tenant) if job.phase in HOLDING else None
             if full is not None:
                 text = msg("{text}; {full}", text=text, full=full)
-            return wire.why_to(job, Why((), None, 0, None, text), stopped)
+            outlook = self._forecasts.outlook_of(job)
+            return wire.why_to(job, Why((), None, 0, None, text, outlook=outlook), stopped)
         text = msg("suspended by its user; resume it to continue")
         if await self._has_left(job):
             text = former_members.suspended_message(job.spec)

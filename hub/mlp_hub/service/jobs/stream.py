@@ -251,4 +251,5 @@ class Watcher:
 
     def _job_frame(self, job: Job) -> Frame:
         waiting, start = self._admission.waiting(job.uid), self._forecasts.start_of(job)
-        return {"type": "job", "job": wire.job_to(job, waiting, start)}
+        outlook = self._forecasts.outlook_of(job)
+        return {"type": "job", "job": wire.job_to(job, waiting, start, outlook)}

@@ -255,7 +255,8 @@ class Submissions:
 
     def to_wire(self, job: Job) -> jobs_api.Job:
         """Return a job as its user sees it, with its place in the queue and its expected start where these are known already."""
-        return wire.job_to(job, self._admission.waiting(job.uid), self._forecasts.start_of(job))
+        start, outlook = self._forecasts.start_of(job), self._forecasts.outlook_of(job)
+        return wire.job_to(job, self._admission.waiting(job.uid), start, outlook)
 
     def as_it_waits(self, job: Job) -> Job:
         """Return a job with the reason and the message of the last scheduling cycle, if it waits."""

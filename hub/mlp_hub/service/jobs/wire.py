@@ -21,7 +21,9 @@ from mlp_hub.domain.stored.data import parse as parse_data
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import APP, JOB, KINDS
 from mlp_hub.executors.base import LogChunk
+from mlp_hub.scheduler.model.outlook import Outlook
 from mlp_hub.scheduler.model.types import Verdict, Wait, Why
+from mlp_hub.service.jobs.forecasts import forecast_to
 from mlp_hub.service.jobs.history import RecordedStop
 from mlp_hub.service.jobs.stages import StagedAttempt
 from mlp_hub.service.lifecycle.messages import remedy
@@ -118,8 +120,13 @@ def place_of(verdict: Verdict, position: int | None) -> int | None:
     return None if verdict.reason is Reason.EXCEEDS_MAX_QUOTA else position
 
 
-def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None = None) -> jobs_api.Job:
-    """Return a job; `waiting` is the last scheduling cycle's decision about it."""
+def job_to(
+    job: Job,
+    waiting: Wait | None = None,
+    expected_start: float | None = None,
+    outlook: Outlook | None = None,
+) -> jobs_api.Job:
+    """Return a job; `waiting` is the last scheduling cycle's decision about it, `outlook` its forecast by earlier runs."""
     spec = job.spec
     reason, message, position = job.reason, job.message, None
     if job.phase is Phase.QUEUED and waiting is not None:
@@ -145,6 +152,7 @@ def job_to(job: Job, waiting: Wait | None = None, expected_start: float | None =
         restarts=job.restarts,
         position=position,
         expected_start=maybe_when(expected_start),
+        forecast=forecast_to(outlook),
         ranks=[rank_to(r) for r in job.ranks],
         failure=None if job.failure is None else failure_to(job.failure, spec.tenant),
         submitted_at=when(job.submitted_at),
@@ -235,6 +243,7 @@ def why_to(job: Job, why: Why, stopped: jobs_api.Stopped | None = None) -> jobs_
         queue_length=why.queue_length,
         expected_start=maybe_when(why.expected_start),
         expected_because=Text(why.expected_because),
+        forecast=forecast_to(why.outlook),
         how_sure=msgspec.convert(why.how_sure, Sureness),
         sure_because=Text(why.sure_because),
         would_start_now=list(why.would_start_now),
@@ -264,6 +273,7 @@ def offer_to(
         gives_way=[Text(m) for m in why.gives_way],
         grace=grace_s if why.gives_way else 0.0,
         expected_because=Text(why.expected_because),
+        forecast=forecast_to(why.outlook),
         tenant=spec.tenant,
         network=network,
     )
@@ -323,7 +333,10 @@ def attempt_to(attempt: StagedAttempt) -> jobs_api.JobAttempt:
 
 
 def queue_to(
-    job: Job, waiting: Wait | None, expected: tuple[float | None, Message] | None
+    job: Job,
+    waiting: Wait | None,
+    expected: tuple[float | None, Message] | None,
+    outlook: Outlook | None = None,
 ) -> jobs_api.QueueEntry:
     """Return a job as the cluster's queue shows it; the amounts are those of all its ranks."""
     at, because = expected or (None, NOTHING)
@@ -354,6 +367,7 @@ def queue_to(
         started_at=maybe_when(job.started_at),
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        forecast=forecast_to(outlook),
         put_first=job.steered.place is not None,
         facts=[],
         replica=job.spec.slot,
@@ -361,7 +375,10 @@ def queue_to(
 
 
 def pending_to(
-    request: ResourceRequest, waiting: Wait | None, expected: tuple[float | None, Message] | None
+    request: ResourceRequest,
+    waiting: Wait | None,
+    expected: tuple[float | None, Message] | None,
+    outlook: Outlook | None = None,
 ) -> jobs_api.QueueEntry:
     """Return a request that waits to be admitted, as that of a notebook server, as the cluster's queue shows it."""
     at, because = expected or (None, NOTHING)
@@ -391,6 +408,7 @@ def pending_to(
         started_at=None,
         expected_start=maybe_when(at),
         expected_because=Text(because),
+        forecast=forecast_to(outlook),
         put_first=False,
         facts=[] if verdict is None else [fact_to(fact) for fact in verdict.facts],
     )

@@ -26,10 +26,11 @@ from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.scheduler.model.types import Wait
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.forecast.calibration import Calibration, StartsCounted
 from mlp_hub.service.health.problems import Problems
 from mlp_hub.service.jobs import wire
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.units import when
+from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.store.database import Database
 from mlp_language.message import NOTHING
@@ -56,8 +57,10 @@ class PlatformOverview:
         problems: Problems,
         nodes: Callable[[], Sequence[NodeInfo]],
         clock: Callable[[], float],
+        starts: StartsCounted,
     ) -> None:
         self._db = db
+        self._starts = starts
         self._board = board
         self._admission = admission
         self._tenants = tenants
@@ -107,6 +110,7 @@ class PlatformOverview:
                 api.AppTrouble(user=a.user, name=a.name, tenant=a.tenant, message=Text(a.message))
                 for a in self._failing[:TROUBLES]
             ],
+            forecasts=_calibration(self._starts.counts),
         )
 
     async def _look(self) -> None:
@@ -177,6 +181,12 @@ def _part(team: types.Tenant) -> float:
 
 def _team(team: types.Tenant) -> api.TeamHolds:
     return api.TeamHolds(**{name: getattr(team, name) for name in api.TeamHolds.__struct_fields__})
+
+
+def _calibration(counts: Calibration) -> api.ForecastCalibration:
+    return api.ForecastCalibration(
+        since=maybe_when(counts.since), before=counts.before, inside=counts.inside, after=counts.after
+    )
 
 
 def _trouble(node: NodeInfo) -> api.NodeTrouble:

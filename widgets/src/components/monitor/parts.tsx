@@ -6,6 +6,7 @@ import { causeWords, ending, isFinal, isWaiting, rankState, stateWord } from "..
 import { capital, numberName, numberText, reasonWords, unknownStart } from "../../core/format/reasons";
 import { eventWord } from "../../core/format/words";
 import { commandName, title as jobTitle } from "../../core/jobs/runs";
+import { between, endOf } from "../../core/jobs/forecast";
 import { cpuUsed, ramUsed, usedWords } from "../../core/jobs/used";
 import type { Failure, Job, JobAttempt, Event as JobEvent, Rank, Why } from "../../core/service/wire";
 import { Facts } from "../basics/Facts";
@@ -23,6 +24,7 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
   const known = job.progress > 0 || isFinal(job.phase);
   const value = job.phase === "finished" ? 100 : job.progress;
   const text = known ? `${value} %` : t("No progress reported yet");
+  const end = job.phase === "running" ? endOf(job, Date.now()) : "";
   return (
     <div class="mlp-progress">
       <div
@@ -38,6 +40,7 @@ export function Progress({ job, left }: { job: Job; left: number | null }): JSX.
       <span class="mlp-progress-text">
         {text}
         {left !== null ? <span class="mlp-dim">{" · "}{t("about {span} left", { span: duration(left / 1000) })}</span> : null}
+        {left === null && end ? <span class="mlp-dim">{" · "}{end}</span> : null}
       </span>
     </div>
   );
@@ -63,6 +66,9 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
   if (!isWaiting(job.phase)) return null;
   const position = why?.position ?? job.position;
   const start = ms(why?.expected_start ?? job.expected_start);
+  const told = why?.forecast ?? job.forecast ?? null;
+  const range = job.phase === "suspended" ? "" : between(told?.start, now);
+  const end = job.phase === "suspended" ? "" : between(told?.end, now);
   const reasons = why?.reasons ?? [];
   const title = job.phase === "suspended" ? t("Suspended") : t("Why it waits");
   return (
@@ -74,21 +80,31 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
           {position !== null ? (
             <span>{why?.queue_length ? t("Position {n} of {all}", { n: position, all: why.queue_length }) : t("Position {n}", { n: position })}</span>
           ) : null}
-          {start !== null ? (
+          {told && range ? (
+            <span title={told.because}>
+              {end
+                ? t("Expected start {time}, end {end} ({because})", { time: range, end, because: told.because })
+                : t("Expected start {time} ({because})", { time: range, because: told.because })}
+            </span>
+          ) : null}
+          {start !== null && range ? (
+            <span class="mlp-dim" title={why?.expected_because}>{t("by time limits {time} at the latest", { time: expectedStart(start, now) })}</span>
+          ) : null}
+          {start !== null && !range ? (
             <span>
               {why?.expected_because
                 ? t("Expected start {time} ({because})", { time: expectedStart(start, now), because: why.expected_because })
                 : t("Expected start {time}", { time: expectedStart(start, now) })}
             </span>
           ) : null}
-          {start !== null && why?.sure_because ? (
+          {start !== null && !range && why?.sure_because ? (
             <span class={`mlp-sure mlp-sure-${why.how_sure}`} title={why.sure_because}>
               {rich(why.how_sure === "sure" ? t("Sure{because}") : t("Likely{because}"), { because: <span class="mlp-dim">{t(": {because}", { because: why.sure_because })}</span> })}
             </span>
           ) : null}
         </p>
         {why?.stopped ? <Stopped stopped={why.stopped} now={now} /> : null}
-        {start === null && why?.expected_because && job.phase !== "suspended" ? <p>{unknownStart(why.expected_because)}</p> : null}
+        {start === null && !range && why?.expected_because && job.phase !== "suspended" ? <p>{unknownStart(why.expected_because)}</p> : null}
         {reasons.length === 0 && job.message ? <p>{job.message}</p> : null}
         {reasons.map((reason, i) => (
           <div key={i} class="mlp-reason">

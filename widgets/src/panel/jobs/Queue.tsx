@@ -1,5 +1,6 @@
 /** Running and waiting work of all tenants, live: the service hints that something changed, the page asks anew. */
 import type { JSX } from "preact";
+import { between } from "../../core/jobs/forecast";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Empty, ErrorBox, Loading, ShowMore, StateBadge, Table, type Column } from "../../components/basics/basics";
 import { Facts } from "../../components/basics/Facts";
@@ -76,7 +77,7 @@ export function useQueueHints(client: Client, changed: () => void, on = true): b
 /** Why it waits, and where its start is not known why that is so; the facts behind it on demand. */
 function Waits({ e }: { e: QueueEntry }): JSX.Element {
   const why = e.message || capital(reasonWords(e.reason ?? ""));
-  const unknown = e.phase === "queued" && ms(e.expected_start) === null && e.expected_because;
+  const unknown = e.phase === "queued" && ms(e.expected_start) === null && !e.forecast?.start && e.expected_because;
   return (
     <>
       <span class="mlp-clip mlp-waits" title={why}>{why}</span>
@@ -119,6 +120,7 @@ function Behind({ e }: { e: QueueEntry }): JSX.Element {
 }
 
 function expected(e: QueueEntry, now: number): JSX.Element | string {
+  if (e.phase === "queued" && e.forecast?.start) return <span title={e.forecast.because}>{between(e.forecast.start, now)}</span>;
   if (ms(e.expected_start) !== null) return <span title={e.expected_because}>{starts(e.expected_start, now)}</span>;
   if (e.phase !== "queued") return "–";
   return <span class="mlp-dim" title={e.expected_because ? unknownStart(e.expected_because) : isServer(e) ? t("Not examined yet") : t("Not examined yet; the job's page has more")}>{t("not known")}</span>;

@@ -4,7 +4,7 @@ import { Bar, BarLegend, Chip, Empty, ErrorBox, Icon, Loading, QuotaBar, Table, 
 import { useLoad, useNow } from "../../components/basics/hooks";
 import { paths } from "../../core/service/api";
 import { DIMENSIONS, inUseOf, ROWS, shownOf } from "../../core/format/dimensions";
-import { duration } from "../../core/format/format";
+import { clock, duration } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
 import { reasonWords } from "../../core/format/reasons";
 import { reference, replicaName } from "../../core/jobs/runs";
@@ -37,6 +37,7 @@ export function OverviewPage(): JSX.Element {
           <Wrong all={all} />
           <Waiting all={all} now={now} />
           <Holding all={all} />
+          <Calibration of={all.forecasts} now={now} />
         </>
       ) : null}
       <Announcing />
@@ -171,6 +172,26 @@ function Waiting({ all, now }: { all: Overview; now: number }): JSX.Element {
       ) : (
         <Empty title={t("Nothing is waiting")} />
       )}
+    </section>
+  );
+}
+
+/** How often the start of a job fell inside the range that was told of it. */
+function Calibration({ of, now }: { of: Overview["forecasts"]; now: number }): JSX.Element | null {
+  const all = of.before + of.inside + of.after;
+  if (!all) return null;
+  const share = (n: number): string => `${Math.round((100 * n) / all)} %`;
+  return (
+    <section class="mlp-card" aria-label={t("Forecasts of starts")}>
+      <div class="mlp-card-head">
+        <h2>{t("Forecasts of starts")}</h2>
+        <span class="mlp-dim">{n("1 start since {time}", "{n} starts since {time}", all, { time: clock(of.since, now) })}</span>
+      </div>
+      <p>
+        {t("{inside} inside the range that was shown, {before} before it, {after} after it. Well calibrated: 80 % inside.", {
+          inside: share(of.inside), before: share(of.before), after: share(of.after),
+        })}
+      </p>
     </section>
   );
 }

@@ -119,6 +119,12 @@ def image_of(spec: str) -> str | None:
     return found.own_runtime.image
 
 
+def spec_of(text: str) -> JobSpec:
+    """Return a stored specification, as it was submitted."""
+    found: JobSpec = _spec.decode(text)
+    return found
+
+
 def ran_of(row: Any) -> float:
     """Return how long all attempts that are over ran, of a row with a job's times and `past`."""
     ran = _past(row).ran

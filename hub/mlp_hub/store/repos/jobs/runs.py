@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import BindParameter, bindparam, exists, func, or_, select, update
 
-from mlp_hub.domain.jobs.job import FINAL, Phase, RankStatus, Trial
+from mlp_hub.domain.jobs.job import FINAL, JobSpec, Phase, RankStatus, Trial
 from mlp_hub.domain.jobs.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
 from mlp_hub.domain.jobs.runquery import RunOrder, Term
 from mlp_hub.domain.tenants.tenant_context import TenantContext
@@ -122,6 +122,34 @@ class Runs(Repo):
             .limit(most)
         )
         return list(self._c.scalars(query))
+
+    def newest_finished(
+        self, context: TenantContext, *, looked_at: int, of_user: int, most: int, longest_spec: int
+    ) -> list[tuple[JobSpec, float]]:
+        """Return (specification, seconds that all attempts ran) of the newest runs that finished, the oldest first.
+
+        Of the `looked_at` runs that were submitted last, `of_user` of each user at most and `most` of all are looked at.
+        Specifications of more than `longest_spec` characters are left out.
+        """
+        j = job.c
+        newest = select(j.uid, j.user).order_by(j.uid.desc()).limit(looked_at).subquery()
+        place = func.row_number().over(partition_by=newest.c.user, order_by=newest.c.uid.desc())
+        ranked = select(newest.c.uid, place.label("place")).subquery()
+        first = (
+            select(ranked.c.uid)
+            .where(ranked.c.place <= of_user)
+            .order_by(ranked.c.uid.desc())
+            .limit(most)
+            .subquery()
+        )
+        query = (
+            select(j.spec, j.phase, j.started_at, j.finished_at, j.queued_at, j.admitted_at, j.past)
+            .join(first, first.c.uid == j.uid)
+            .where(j.phase == Phase.FINISHED.value, func.length(j.spec) <= longest_spec)
+            .order_by(j.finished_at, j.uid)
+        )
+        seen = within(query, context, j.user, j.tenant)
+        return [(job_rows.spec_of(row.spec), job_rows.ran_of(row)) for row in self._c.execute(seen)]
 
     def summary(self, uid: str) -> RunSummary:
         """Return what is worked out of a run so far."""
