@@ -29,7 +29,7 @@ SAID = {"msg": 1, "say": 1, "msgs": 2, "says": 2}
 """Functions whose first arguments, so many, are sentences."""
 AT_ONCE = ("say", "says")
 """Those that return text, so that nobody can give values later."""
-OURS = ("mlp_language", "mlp.language", "mlp_hub.sandbox.shim.said")
+OURS = ("mlp_language", "mlp.language", "mlp_hub.sandbox.shim.diagnosis.messages")
 """Modules that have them."""
 TEMPLATES = [("**/templates/**.html", "jinja2")]
 TEMPLATE_OPTIONS = {"**/templates/**.html": {"silent": "false"}}

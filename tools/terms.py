@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from mlp_api.jobs import JobShape
+from mlp_api.jobs.jobs import JobShape
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.dimensions import BY_NAME, COUNTED, DIMENSIONS, ON_NODES
 from mlp_hub.domain.errors import Reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_spawner.quota import QuotaMixin
+from mlp_spawner.quota.mixin import QuotaMixin
 from mlp_spawner.sandboxed import SandboxSpawner
 
 

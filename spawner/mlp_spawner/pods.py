@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mlp_spawner.podded import PodServers
-from mlp_spawner.quota import QuotaMixin
+from mlp_spawner.kubernetes.pod_servers import PodServers
+from mlp_spawner.quota.mixin import QuotaMixin
 
 
 class PodSpawner(QuotaMixin, PodServers):

@@ -21,8 +21,8 @@ from mlp_hub.scheduler.model.outlook import Outlook
 from mlp_hub.scheduler.model.types import Admit
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.progress import Run
-from mlp_hub.simulate.reading import read
 from mlp_hub.simulate.scenario import JobLine
+from mlp_hub.simulate.scenario_reader import read
 
 NAME = "forecast"
 ABOUT = (

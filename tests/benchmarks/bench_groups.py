@@ -20,10 +20,11 @@ from bench_common import Context, Figure, median_of, quantile
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant import Member
 from mlp_hub.hub_integration.accounts import logins
-from mlp_hub.hub_integration.providers import identities, refresh
-from mlp_hub.hub_integration.providers.people import HubPeople
-from mlp_hub.hub_integration.providers.provider import ProviderIdentity
-from mlp_hub.hub_integration.providers.refresh import ProviderPass, Refresher
+from mlp_hub.hub_integration.providers.protocols.provider import ProviderIdentity
+from mlp_hub.hub_integration.providers.records import identities
+from mlp_hub.hub_integration.providers.sync import refresh
+from mlp_hub.hub_integration.providers.sync.people import HubPeople
+from mlp_hub.hub_integration.providers.sync.refresh import ProviderPass, Refresher
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.tenants.groups import GroupPolicy, policy_of
 from mlp_hub.store.tx import Tx

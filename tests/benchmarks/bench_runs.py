@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from bench_common import Context, Figure
-from mlp_api.metrics import MetricPoint
+from mlp_api.jobs.metrics import MetricPoint
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.run import MetricSummary, RunSummary
 from mlp_hub.domain.resources import Resources

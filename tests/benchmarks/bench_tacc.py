@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench_common import Context, Figure, data_path
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read
+from mlp_hub.simulate.scenario_reader import read
 
 NAME = "tacc"
 ABOUT = (

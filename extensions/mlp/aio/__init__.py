@@ -20,8 +20,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from mlp import data as data_
 from mlp import functions
 from mlp.aio.sweeps import AsyncSweep, get_sweep, sweep, sweeps
+from mlp.client.outlasting_wait import OutlastingWait
 from mlp.client.rest import Client, Json
-from mlp.client.waiting import OutlastingWait
 from mlp.handles.job import Job
 from mlp.rendering import tables
 

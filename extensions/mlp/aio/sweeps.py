@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from mlp.client.outlasting_wait import OutlastingWait
 from mlp.client.rest import Client
-from mlp.client.waiting import OutlastingWait
 from mlp.handles import sweeping
 from mlp.handles.sweeping import Json, Sweep
 from mlp.language import say

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlp.client.fetching import fetch
+from mlp.client.downloads import fetch
 from mlp.client.rest import Client
 from mlp.commands import announcements, environments, notices, teams
 from mlp.commands import apps as app_words

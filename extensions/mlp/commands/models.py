@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mlp.client.fetching import fetch_model
+from mlp.client.downloads import fetch_model
 from mlp.client.rest import Client
 from mlp.commands.outcomes import Outcomes, each
 from mlp.errors import MLPError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp.client.connection import quote
-from mlp.client.fetching import through_no_link
+from mlp.client.downloads import through_no_link
 from mlp.client.rest import Client
 from mlp.data import local
 from mlp.data.crew import Crew, lots

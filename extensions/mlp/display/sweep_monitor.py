@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from mlp.client.waiting import OutlastingWait
+from mlp.client.outlasting_wait import OutlastingWait
 from mlp.display.job_monitor import FIRST_REFRESH, LONGEST_REFRESH, mode, write
 from mlp.errors import MLPError, Refused, Unauthorized
 from mlp.language import say

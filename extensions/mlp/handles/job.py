@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mlp.client import follow
-from mlp.client.fetching import fetch
+from mlp.client.downloads import fetch
+from mlp.client.outlasting_wait import OutlastingWait
 from mlp.client.rest import Client
-from mlp.client.waiting import OutlastingWait
 from mlp.errors import JobFailed, JobTimeout, UsageError
 from mlp.grammar.job_options import AGAIN, UPDATE, as_sent, seconds_meant
 from mlp.grammar.keywords import parse

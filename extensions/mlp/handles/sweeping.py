@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from mlp.client.outlasting_wait import OutlastingWait
 from mlp.client.rest import Client
-from mlp.client.waiting import OutlastingWait
 from mlp.errors import MLPError, Refused
 from mlp.grammar.job_options import seconds_meant
 from mlp.grammar.keywords import describe, parse

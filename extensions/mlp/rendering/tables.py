@@ -20,7 +20,7 @@ from mlp.rendering.words import SCOPE_PREFIX, sentences
 from mlp.terms import ORDERS
 
 if TYPE_CHECKING:
-    from mlp.client.fetching import Fetched
+    from mlp.client.downloads import Fetched
 
 Json = dict[str, Any]
 WIDEST = 60

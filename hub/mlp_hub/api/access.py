@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlp_hub.api.auth import scopes
-from mlp_hub.api.resources.services import SCOPES as SERVICE_ACCOUNT_SCOPES
+from mlp_hub.api.resources.teams.services import SCOPES as SERVICE_ACCOUNT_SCOPES
 from mlp_hub.api.routes import Relation, Route
 
 _OWN = frozenset({Relation.SELF, Relation.OWNED, Relation.VISITOR, Relation.MEMBER})

@@ -31,7 +31,7 @@ from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.service.config import DAY_S
 from mlp_hub.service.monitoring.table import WEBSOCKETS
-from mlp_hub.service.tenants.signups import Applications
+from mlp_hub.service.tenants.requests.signups import Applications
 
 if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform

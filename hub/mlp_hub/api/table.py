@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from mlp_hub.api.resources import (
-    accounting,
-    announcements,
-    app_gate,
-    apps,
-    audit,
-    bookings,
-    cluster,
-    datasets,
-    environments,
-    identity,
-    jobs,
-    metrics,
-    models,
-    monitoring,
-    notices,
-    people,
-    runs,
-    runtimes,
-    secrets,
-    services,
-    session,
-    streams,
-    sweeps,
-    teams,
-    tenants,
-    tokens,
-    users,
-    whatif,
-)
+from mlp_hub.api.resources import accounting, monitoring
+from mlp_hub.api.resources.accounts import identity, notices, people, session, tokens, users
+from mlp_hub.api.resources.apps import app_gate, apps
+from mlp_hub.api.resources.jobs import jobs, metrics, runs, runtimes, streams, sweeps
+from mlp_hub.api.resources.platform import announcements, audit, cluster, whatif
+from mlp_hub.api.resources.stored import datasets, environments, models, secrets
+from mlp_hub.api.resources.teams import bookings, services, teams, tenants
 from mlp_hub.api.routes import Route, RouteTable
 
 _MODULES = (

@@ -41,7 +41,7 @@ def simulated_nodes(settings: Settings) -> Sequence[NodeInfo]:
         amount = Resources(cpu=16 * MILLI, ram=65_536)
         return [NodeInfo(f"simulated-{n}", amount, amount) for n in range(1, 5)]
     from mlp_hub.simulate.errors import ScenarioError  # noqa: PLC0415
-    from mlp_hub.simulate.reading import read_value  # noqa: PLC0415
+    from mlp_hub.simulate.scenario_reader import read_value  # noqa: PLC0415
     from mlp_hub.simulate.text import parse  # noqa: PLC0415
 
     try:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from mlp_hub.backends import backend_of
-from mlp_hub.dav.service import AccessClient
-from mlp_hub.dav.waiting import FirstClients, until_asked
+from mlp_hub.dav.access_client import AccessClient
+from mlp_hub.dav.connections.first_request import FirstClients, until_asked
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")

@@ -16,17 +16,17 @@ from cheroot.server import ChunkedRFile
 from wsgidav.request_resolver import RequestResolver
 from wsgidav.wsgidav_app import WsgiDAVApp
 
-from mlp_hub.dav.chunks import ChunkedBody
-from mlp_hub.dav.door import AuthorizingApp
-from mlp_hub.dav.locks import BoundedLocks
-from mlp_hub.dav.properties import Properties
-from mlp_hub.dav.resources import Files, reference
-from mlp_hub.dav.service import AccessClient
-from mlp_hub.dav.socket_server import SocketServer
-from mlp_hub.dav.tenant_server import THREADS as TENANT_THREADS
-from mlp_hub.dav.tenant_server import TenantServer
-from mlp_hub.dav.tree import Parts, Tree, UploadPlaces
-from mlp_hub.dav.waiting import FirstClients
+from mlp_hub.dav.access_client import AccessClient
+from mlp_hub.dav.authorization import AuthorizingApp
+from mlp_hub.dav.connections.chunks import ChunkedBody
+from mlp_hub.dav.connections.first_request import FirstClients
+from mlp_hub.dav.connections.socket_server import SocketServer
+from mlp_hub.dav.connections.tenant_server import THREADS as TENANT_THREADS
+from mlp_hub.dav.connections.tenant_server import TenantServer
+from mlp_hub.dav.files.locks import BoundedLocks
+from mlp_hub.dav.files.properties import Properties
+from mlp_hub.dav.files.resources import Files, reference
+from mlp_hub.dav.files.tree import Parts, Tree, UploadPlaces
 from mlp_hub.isolation import TenantRoots, roots_of
 from mlp_hub.settings import Settings
 from mlp_hub.unix_sockets import listen_at

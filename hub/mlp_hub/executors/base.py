@@ -212,7 +212,7 @@ class DiskUse:
 
 
 STATE = "\r\x1b[J"
-"""Contract: before a text that takes the place of all that its line had until then; `sandbox/shim/screen.py` makes it."""
+"""Contract: before a text that takes the place of all that its line had until then; `sandbox/shim/logs/screen.py` makes it."""
 BREAK = "\x1b[E"
 """Contract: separator between the rows of a line that continues."""
 

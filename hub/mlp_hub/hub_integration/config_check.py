@@ -26,7 +26,7 @@ def known_classes(*, pods: bool = False, company: bool = False) -> dict[str, set
 
         leaves.append(PodSpawner)
     if company:
-        from mlp_hub.hub_integration.providers.authenticator import CompanyAccounts  # noqa: PLC0415
+        from mlp_hub.hub_integration.providers.login.authenticator import CompanyAccounts  # noqa: PLC0415
 
         leaves.append(CompanyAccounts)
     found: dict[str, set[str]] = {}

@@ -226,7 +226,9 @@ def _let_administrators_have(scopes: tuple[str, ...]) -> None:
 def _accounts(c: Any, settings: Settings) -> None:
     c.JupyterHub.authenticator_class = "mlp_hub.hub_integration.accounts.authenticator.NativeAccounts"
     if settings.login_kind.title:
-        c.JupyterHub.authenticator_class = "mlp_hub.hub_integration.providers.authenticator.CompanyAccounts"
+        c.JupyterHub.authenticator_class = (
+            "mlp_hub.hub_integration.providers.login.authenticator.CompanyAccounts"
+        )
         company = c.CompanyAccounts
         company.settings_of = lambda: settings
         company.enable_auth_state = company.manage_groups = True

@@ -23,7 +23,7 @@ from mlp_hub.sandbox.errors import SandboxUnavailable
 from mlp_hub.sandbox.fork_server import ForkServer
 from mlp_hub.sandbox.open_mode import translate
 from mlp_hub.sandbox.shim import cgroups, files
-from mlp_hub.sandbox.shim.losses import count_of
+from mlp_hub.sandbox.shim.logs.losses import count_of
 from mlp_hub.sandbox.shim.main import CLAIMED, failed_start
 from mlp_hub.sandbox.spec import SandboxSpec
 from mlp_hub.sandbox.state import ABSENT, SandboxExit, SandboxPhase, SandboxState, rank_state

@@ -68,10 +68,10 @@ from mlp_hub.service.support.component import ServiceComponent, StopStage, bound
 from mlp_hub.service.sweeps.service import SweepService
 from mlp_hub.service.sweeps.worker import SweepWorker
 from mlp_hub.service.tenants.caps import MemberCaps
-from mlp_hub.service.tenants.joining import Joining
 from mlp_hub.service.tenants.networks import Networks
-from mlp_hub.service.tenants.preview import Previews
-from mlp_hub.service.tenants.quota_requests import QuotaRequests
+from mlp_hub.service.tenants.previews.preview import Previews
+from mlp_hub.service.tenants.requests.joining import Joining
+from mlp_hub.service.tenants.requests.quota_requests import QuotaRequests
 from mlp_hub.service.tenants.runtimes import RuntimeService
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.service.tenants.service_accounts import ServiceAccounts

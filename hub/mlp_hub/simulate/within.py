@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mlp_hub.simulate.errors import Faults
 from mlp_hub.simulate.forms import MOST_JOBS, MOST_WORKERS_IN_ALL, TenantForm
-from mlp_hub.simulate.parts import Part, shown
+from mlp_hub.simulate.mapping_reader import Part, shown
 from mlp_hub.simulate.scenario import JobLine
 
 

@@ -34,7 +34,7 @@ class Lease:
 
 
 class Sample(Protocol):
-    """A reported point as the wire brings it (`mlp_api.metrics.MetricPoint` is one).
+    """A reported point as the wire brings it (`mlp_api.jobs.metrics.MetricPoint` is one).
 
     `n` is its number within its source from 1 on, `t` seconds since the epoch, `v` the named values.
     """

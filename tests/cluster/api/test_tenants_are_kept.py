@@ -13,10 +13,10 @@ import pytest
 
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import Superseded, TenantPlace
-from mlp_hub.executors.kubernetes.tenancy import files
+from mlp_hub.executors.kubernetes.tenancy.apply import Foreign
 from mlp_hub.executors.kubernetes.tenancy.keeper import KEPT, TenantKeeper
-from mlp_hub.executors.kubernetes.tenancy.needed import NEEDS, QUEUES, lacking
-from mlp_hub.executors.kubernetes.tenancy.putting import Foreign
+from mlp_hub.executors.kubernetes.tenancy.objects import files
+from mlp_hub.executors.kubernetes.tenancy.required_rights import NEEDS, QUEUES, lacking
 from mlp_hub.kubernetes import kinds
 from mlp_hub.kubernetes.errors import ForbiddenError
 from mlp_hub.kubernetes.kinds import Kind, Object

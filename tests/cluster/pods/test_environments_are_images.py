@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.environments import EnvironmentCreate
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.stored.environments import EnvironmentCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.kubernetes import pod_problems

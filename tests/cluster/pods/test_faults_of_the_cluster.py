@@ -17,7 +17,7 @@ from mlp_hub.executors.kubernetes import no_pods, verdict
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
-from mlp_hub.executors.kubernetes.tenancy.needed import Need
+from mlp_hub.executors.kubernetes.tenancy.required_rights import Need
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import JOBS, POD_GROUPS, Object, name_of
 from support import waiting

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_cluster import fake_nodes
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources

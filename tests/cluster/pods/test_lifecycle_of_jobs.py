@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import Job
+from mlp_api.jobs.jobs import Job
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, Observation

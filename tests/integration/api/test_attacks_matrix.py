@@ -11,25 +11,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from mlp_api.accounting import Prices
-from mlp_api.announcements import AnnouncementCreate
-from mlp_api.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
-from mlp_api.apps import AppCreate, AppScale
-from mlp_api.bookings import BookingCreate
-from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
-from mlp_api.environments import EnvironmentCreate
-from mlp_api.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
-from mlp_api.metrics import MetricBatch
-from mlp_api.models import ModelCreate, ModelStageChange
-from mlp_api.nodes import NodeDrainSet
-from mlp_api.notices import ChannelTest, NotificationsSet
-from mlp_api.people import PeopleImport
-from mlp_api.runs import RunsAct, RunUpdate
-from mlp_api.runtimes import RuntimeUpdate
-from mlp_api.secrets import SecretSet
-from mlp_api.sweeps import SweepCreate, SweepExtend
-from mlp_api.teams import JoinAsk, MemberCapSet, QuotaAnswer, QuotaAsk
-from mlp_api.types import MemberUpdate, TenantUpdate
-from mlp_api.users import (
+from mlp_api.accounts.people import PeopleImport
+from mlp_api.accounts.users import (
     AdminRight,
     LoginStanding,
     PasswordReset,
@@ -42,8 +25,25 @@ from mlp_api.users import (
     TokenMade,
     UserClosed,
 )
+from mlp_api.apps.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
+from mlp_api.apps.apps import AppCreate, AppScale
+from mlp_api.jobs.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
+from mlp_api.jobs.metrics import MetricBatch
+from mlp_api.jobs.runs import RunsAct, RunUpdate
+from mlp_api.jobs.runtimes import RuntimeUpdate
+from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
+from mlp_api.platform.announcements import AnnouncementCreate
+from mlp_api.platform.nodes import NodeDrainSet
+from mlp_api.platform.notices import ChannelTest, NotificationsSet
+from mlp_api.stored.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.stored.environments import EnvironmentCreate
+from mlp_api.stored.models import ModelCreate, ModelStageChange
+from mlp_api.stored.secrets import SecretSet
+from mlp_api.teams.bookings import BookingCreate
+from mlp_api.teams.teams import JoinAsk, MemberCapSet, QuotaAnswer, QuotaAsk
+from mlp_api.types import MemberUpdate, TenantUpdate
 from mlp_hub.api.auth import scopes
-from mlp_hub.api.resources.app_gate import tenant_usage, usage
+from mlp_hub.api.resources.apps.app_gate import tenant_usage, usage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
 from support.rigs.api_rig import Answer, ApiRig, a_model, a_window, an_announcement

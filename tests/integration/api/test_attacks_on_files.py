@@ -17,9 +17,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from mlp_hub.dav.door import MOST_OF_USER
+from mlp_hub.dav.authorization import MOST_OF_USER
 from mlp_hub.dav.serving import THREADS
-from mlp_hub.executors.shared_volume.sizes import length_of
+from mlp_hub.executors.shared_volume.trees.sizes import length_of
 from support.rigs.api_rig import ApiRig
 from support.rigs.dav_rig import DavRig, serving
 from support.waiting import PATIENCE_S, wait_for

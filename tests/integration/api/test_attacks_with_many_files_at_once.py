@@ -11,8 +11,8 @@ from urllib.parse import quote
 import pytest
 
 from mlp_hub.api.auth import scopes
-from mlp_hub.dav.batches import KIND
-from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
+from mlp_hub.dav.files.batches import KIND
+from mlp_hub.executors.shared_volume.trees.sizes import ENTRY, FREE_ENTRIES
 from support.rigs.api_rig import ApiRig
 from support.rigs.dav_rig import MIB, DavRig, on_disk, serving, settled
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.executors.shared_volume.trees.sizes import ENTRY
 from support.rigs.api_rig import Answer, ApiRig
 from support.rigs.dav_rig import LOCK, MIB, DavRig, settled, sha
 from support.waiting import wait_for

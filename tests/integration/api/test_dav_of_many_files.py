@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.dav.copying import DEEPEST_COPIED
-from mlp_hub.dav.tree import DEEPEST_REMOVED, MOST_NAMES
-from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES, charge_of
+from mlp_hub.dav.files.dataset_copy import DEEPEST_COPIED
+from mlp_hub.dav.files.tree import DEEPEST_REMOVED, MOST_NAMES
+from mlp_hub.executors.shared_volume.trees.sizes import ENTRY, FREE_ENTRIES, charge_of
 from support.rigs.api_rig import Answer, ApiRig
 from support.rigs.dav_rig import DavRig, serving
 from support.waiting import PATIENCE_S, wait_for

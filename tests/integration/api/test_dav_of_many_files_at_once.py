@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from mlp_hub.dav.batches import BATCH_MAX, KIND, LINE_MAX, MOST_FILES
+from mlp_hub.dav.files.batches import BATCH_MAX, KIND, LINE_MAX, MOST_FILES
 from support.rigs.api_rig import Answer, ApiRig
 from support.rigs.dav_rig import LOCK, MIB, DavRig, left_over, on_disk, settled
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.executors.shared_volume.trees.sizes import ENTRY
 from support.executors.small_disk import KINDS, small_disk
 from support.rigs.api_rig import ApiRig
 from support.rigs.dav_rig import serving

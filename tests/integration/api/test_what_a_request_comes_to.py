@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from mlp_api.apps import AppScale
-from mlp_api.datasets import DatasetHeartbeat
-from mlp_api.jobs import Heartbeat, Resubmit
-from mlp_api.models import ModelCreate
-from mlp_api.runs import RunsAct, RunUpdate
+from mlp_api.apps.apps import AppScale
+from mlp_api.jobs.jobs import Heartbeat, Resubmit
+from mlp_api.jobs.runs import RunsAct, RunUpdate
+from mlp_api.stored.datasets import DatasetHeartbeat
+from mlp_api.stored.models import ModelCreate
 from mlp_hub.api.auth.authorize import authorize
 from mlp_hub.api.auth.principal import CallerKind, Principal, parse_scopes
 from mlp_hub.api.auth.scopes import ACCESS, ADMIN_SCOPES, USER_SCOPES

@@ -21,7 +21,7 @@ from mlp_hub.executors.environments import BuildFailed
 from mlp_hub.executors.local.environments import LocalEnvironments, _Step, is_for
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.shared_volume.fence import Fence
-from mlp_hub.executors.shared_volume.sizes import ENTRY, FREE_ENTRIES
+from mlp_hub.executors.shared_volume.trees.sizes import ENTRY, FREE_ENTRIES
 from mlp_language.message import msg
 from support.executors.environment_factory import OWNER, PLACE, Factory
 from support.executors.wheels import build_sdist

@@ -14,7 +14,8 @@ import pytest
 
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
-from mlp_hub.sandbox.shim import files, losses
+from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim.logs import losses
 from support.executors.executor_lab import ENDED, ROOT, Lab, eventually, until
 from support.executors.small_disk import KINDS, SmallDisk, small_disk
 

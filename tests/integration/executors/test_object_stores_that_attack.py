@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.domain.errors import Refused
-from mlp_hub.executors.shared_volume import fetching
+from mlp_hub.executors.shared_volume.fetch import starter
 from mlp_hub.executors.workspace import OpenSource, StoredPlace
 
 Answer = Callable[[socket.socket, str], None]
@@ -194,7 +194,7 @@ def copy(root: Path, host: str) -> dict[str, int]:
         allowed=(host,),
     )
     owner = 54_321 if os.geteuid() == 0 else None
-    fetching.fetch(root, source, StoredPlace("dataset", "ann", "pets"), owner, Steps())
+    starter.fetch(root, source, StoredPlace("dataset", "ann", "pets"), owner, Steps())
     top = root / "datasets/ann/pets"
     return {str(path.relative_to(top)): path.stat().st_size for path in top.rglob("*") if path.is_file()}
 

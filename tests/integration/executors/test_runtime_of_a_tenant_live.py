@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api.jobs import JobCreate
-from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase

@@ -16,7 +16,7 @@ from support.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the hub has to be root")
 DOC = Path(__file__).parents[3] / "docs/explanation/isolation.md"
-LOOK = "mlp_hub.executors.shared_volume.look"
+LOOK = "mlp_hub.executors.shared_volume.models.detector"
 SEND = "mlp_hub.outbound.sending"
 
 

@@ -15,9 +15,9 @@ import pytest
 
 from mlp.cli import device
 from mlp.errors import Refused
-from mlp_hub.hub_integration.providers.device import DeviceFlow
-from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.provider import ProviderIdentity
+from mlp_hub.hub_integration.providers.login.device import DeviceFlow
+from mlp_hub.hub_integration.providers.protocols.oidc import OidcProvider
+from mlp_hub.hub_integration.providers.protocols.provider import ProviderIdentity
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_hub.settings import Settings
 from support.hubs.jupyterhub_database import memory_of_logins

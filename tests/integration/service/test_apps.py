@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlp_api.apps import AppScale
-from mlp_api.models import ModelCreate
+from mlp_api.apps.apps import AppScale
+from mlp_api.stored.models import ModelCreate
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub import sandbox
 from mlp_hub.domain.apps.app_usage import AppUse

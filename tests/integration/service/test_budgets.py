@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from support.rigs.platform_rig import Rig, running_rig
 from support.waiting import until

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import JobCreate
-from mlp_api.teams import MemberCapSet
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.teams.teams import MemberCapSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

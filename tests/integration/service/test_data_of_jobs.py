@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mlp_api.datasets import DatasetCreate, DatasetHeartbeat, DatasetSource
-from mlp_api.jobs import Resubmit
-from mlp_api.models import ModelCreate
+from mlp_api.jobs.jobs import Resubmit
+from mlp_api.stored.datasets import DatasetCreate, DatasetHeartbeat, DatasetSource
+from mlp_api.stored.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import DataMount, LaunchSpec

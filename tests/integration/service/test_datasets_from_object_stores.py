@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource
+from mlp_api.stored.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.dataset import Dataset as DatasetRow

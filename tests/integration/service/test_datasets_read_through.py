@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource, SourceOpen
+from mlp_api.stored.datasets import Dataset, DatasetCreate, DatasetHeartbeat, DatasetSource, SourceOpen
 from mlp_api.types import TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Cause

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mlp_api.datasets import Dataset, DatasetCreate, DatasetHeartbeat
-from mlp_api.models import ModelCreate
+from mlp_api.stored.datasets import Dataset, DatasetCreate, DatasetHeartbeat
+from mlp_api.stored.models import ModelCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.dataset import DatasetPhase as P

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlp_api.localized import Text
+from mlp_api.platform.whatif import Decision
 from mlp_api.types import TenantCreate
-from mlp_api.whatif import Decision
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import DAY_S

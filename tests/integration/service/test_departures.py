@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
-from mlp_api.models import ModelCreate
+from mlp_api.stored.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.stored.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.departure import Departure, DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import Resubmit
+from mlp_api.jobs.jobs import Resubmit
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.runtime.environment import digest_of

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mlp_api.apps import AppCreate
-from mlp_api.jobs import JobCreate
+from mlp_api.apps.apps import AppCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptKey

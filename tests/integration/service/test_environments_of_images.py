@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from mlp_api.environments import EnvironmentCreate, EnvironmentInfo
-from mlp_api.jobs import Resubmit
-from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.jobs.jobs import Resubmit
+from mlp_api.jobs.runtimes import RuntimeUpdate
+from mlp_api.stored.environments import EnvironmentCreate, EnvironmentInfo
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.runtime.runtime import RuntimeState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_api.jobs import Job
+from mlp_api.jobs.jobs import Job
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.forecast.calibration import KEY
 from support.rigs.platform_rig import Rig, running_rig

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import Heartbeat, Job
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.jobs import Heartbeat, Job
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
+from mlp_api.platform.whatif import WhatIfHistory, WhatIfWindow
 from mlp_api.types import TenantCreate, TenantUpdate
-from mlp_api.whatif import WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from support.rigs.platform_rig import Rig, running_rig
 from support.waiting import until

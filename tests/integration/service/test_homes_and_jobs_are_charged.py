@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from mlp_api import types as api
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.departure import DeparturePhase, FilesChoice, JobsChoice
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.shared_volume.sizes import measured
+from mlp_hub.executors.shared_volume.trees.sizes import measured
 from mlp_hub.executors.workspace import Home, Size
 from support.rigs.platform_rig import FAST, Rig, running_rig
 from support.waiting import until

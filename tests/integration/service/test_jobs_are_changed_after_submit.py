@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import JobUpdate
+from mlp_api.jobs.jobs import JobUpdate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Phase

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.shared_volume import workspace as shared_volume

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.bookings import BookingCreate
-from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.jobs.runtimes import RuntimeUpdate
+from mlp_api.teams.bookings import BookingCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.api.auth.sessions import Sessions
 from mlp_hub.api.edge.limits import RATES, Limiter

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.cli.doctor import broker as checks_broker
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

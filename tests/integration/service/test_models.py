@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from mlp_api import types as api
-from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_api.models import Model, ModelCreate
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
+from mlp_api.stored.models import Model, ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from mlp_hub.executors.shared_volume import copying, looking, workspace
+from mlp_hub.executors.shared_volume import workspace
+from mlp_hub.executors.shared_volume.models import detector_client
+from mlp_hub.executors.shared_volume.trees import file_copy
 from mlp_hub.service.models.worker import KIND
 from support.files.model_files import FORMATS, NO_MODELS, WEIGHTS
 from support.rigs.platform_rig import Rig, running_rig
@@ -257,14 +259,14 @@ class Held:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.go = threading.Event(), threading.Event()
-        whole = copying._Copier.file
+        whole = file_copy._Copier.file
 
         def file(copier: Any, *args: Any) -> None:
             whole(copier, *args)
             self.reached.set()
             self.go.wait()
 
-        monkeypatch.setattr(copying._Copier, "file", file)
+        monkeypatch.setattr(file_copy._Copier, "file", file)
 
     async def wait(self) -> None:
         await asyncio.to_thread(self.reached.wait)
@@ -346,7 +348,7 @@ async def test_a_full_disk_is_an_error_that_leaves_nothing(
 
     async with running_rig(tmp_path) as rig:
         await job(rig)
-        monkeypatch.setattr(copying._Copier, "_content", full)
+        monkeypatch.setattr(file_copy._Copier, "_content", full)
         await register(rig)
         found = await at_rest(rig)
         assert found.state == "error"
@@ -369,15 +371,15 @@ async def test_a_service_that_dies_while_it_copies_begins_again(
 
         with monkeypatch.context() as patched:
             if at == "first file":
-                whole = copying._Copier.file
+                whole = file_copy._Copier.file
 
                 def once(copier: Any, *args: Any) -> None:
                     whole(copier, *args)
                     die()
 
-                patched.setattr(copying._Copier, "file", once)
+                patched.setattr(file_copy._Copier, "file", once)
             elif at == "copied":
-                patched.setattr(looking.ModelLooks, "recognise", die)
+                patched.setattr(detector_client.ModelLooks, "recognise", die)
             else:
                 remove = workspace.remove_directory
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.datasets import DatasetCreate
+from mlp_api.stored.datasets import DatasetCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.base import LaunchSpec

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import Job
+from mlp_api.jobs.jobs import Job
 from mlp_api.types import ResourceRequestTry, TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO

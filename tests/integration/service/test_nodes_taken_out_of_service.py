@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import QueueEntry
-from mlp_api.nodes import NodeDrainPreview, NodeDrainSet
+from mlp_api.jobs.jobs import QueueEntry
+from mlp_api.platform.nodes import NodeDrainPreview, NodeDrainSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

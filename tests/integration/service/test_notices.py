@@ -16,8 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from aiosmtpd.controller import Controller
 
-from mlp_api.notices import ChannelSet, NotificationsSet, QuietTime
-from mlp_api.teams import JoinAsk, QuotaAsk
+from mlp_api.platform.notices import ChannelSet, NotificationsSet, QuietTime
+from mlp_api.teams.teams import JoinAsk, QuotaAsk
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.notices.notice import NoticeKind

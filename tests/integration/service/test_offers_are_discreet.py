@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.errors import Refused

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.bookings import Booking, BookingCreate
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.teams.bookings import Booking, BookingCreate
 from mlp_api.types import ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

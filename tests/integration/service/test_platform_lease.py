@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO

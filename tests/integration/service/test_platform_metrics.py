@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api.jobs import Job
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.jobs import Job
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.shared_volume import spool as spool_files

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import Job
+from mlp_api.jobs.jobs import Job
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO

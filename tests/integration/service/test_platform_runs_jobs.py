@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import Heartbeat, JobCreate, Resubmit
+from mlp_api.jobs.jobs import Heartbeat, JobCreate, Resubmit
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import OutOfReach, Reason, Refused
 from mlp_hub.domain.resources import ZERO

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api import stream
+from mlp_api.jobs import stream
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_api.localized import Detail, Text, writer
-from mlp_api.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.state import bus

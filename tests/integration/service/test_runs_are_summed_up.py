@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import Provenance, Resubmit
-from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_api.runs import ListedRun, RunsAct, RunUpdate
+from mlp_api.jobs.jobs import Provenance, Resubmit
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.runs import ListedRun, RunsAct, RunUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from support.rigs.platform_rig import Rig, running_rig

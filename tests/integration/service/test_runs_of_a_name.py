@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import Job, JobCreate
-from mlp_api.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.jobs import Job, JobCreate
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -220,7 +220,7 @@ async def test_runs_are_counted_on_after_a_crash(tmp_path: Path) -> None:
 async def test_a_what_if_of_the_past_runs_every_run_of_a_name(tmp_path: Path) -> None:
     from datetime import UTC, datetime
 
-    from mlp_api.whatif import WhatIfHistory, WhatIfWindow
+    from mlp_api.platform.whatif import WhatIfHistory, WhatIfWindow
 
     async with running_rig(tmp_path) as rig:
         for _ in range(3):

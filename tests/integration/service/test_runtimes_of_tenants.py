@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api.jobs import JobCreate
-from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.runtime.runtime import BUILT_IN, RuntimeState

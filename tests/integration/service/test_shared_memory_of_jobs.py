@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from mlp_api.jobs import Resubmit
+from mlp_api.jobs.jobs import Resubmit
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from support.rigs.platform_rig import node, running_rig

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import JobCreate, Provenance
-from mlp_api.sweeps import SweepCreate, SweepExtend
+from mlp_api.jobs.jobs import JobCreate, Provenance
+from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

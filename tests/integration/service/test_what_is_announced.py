@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.datasets import DatasetCreate
+from mlp_api.stored.datasets import DatasetCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.datasets.worker import ANNOUNCED_S

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from mlp_api.platform.whatif import Simulated, SimulateRequest, WhatIfHistory, WhatIfWindow
 from mlp_api.types import TenantCreate
-from mlp_api.whatif import Simulated, SimulateRequest, WhatIfHistory, WhatIfWindow
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.support.limits import ServiceLimits

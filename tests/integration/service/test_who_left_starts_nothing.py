@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import JobCreate, Why
+from mlp_api.jobs.jobs import JobCreate, Why
 from mlp_api.types import TenantCreate
 from mlp_hub.api.edge import answers
 from mlp_hub.domain.errors import Reason, Refused

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.platform import Platform

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.bookings import Booking, BookingCreate
+from mlp_api.teams.bookings import Booking, BookingCreate
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_language.message import Period, msg

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlp_api.metrics import MetricPoint
+from mlp_api.jobs.metrics import MetricPoint
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.span import NEWEST, RowSpan

@@ -20,8 +20,8 @@ from tornado.web import Application, RequestHandler
 from tornado.websocket import WebSocketHandler
 
 from mlp.client.rest import Client
-from mlp_api.jobs import JobCreate
-from mlp_api.metrics import MetricBatch
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.jobs.metrics import MetricBatch
 
 API = "/services/mlp/api/v1"
 TOKEN = "token-of-ann"

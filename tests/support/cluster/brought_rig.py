@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from mlp_api.jobs import Job
+from mlp_api.jobs.jobs import Job
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import Resources

@@ -16,7 +16,7 @@ from mlp_hub.executors.base import Code, LaunchSpec, LogLine
 from mlp_hub.executors.kubernetes import operators
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.tenancy.priorities import priority_classes
+from mlp_hub.executors.kubernetes.tenancy.objects.priorities import priority_classes
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.executors.shared_volume.prepare import make_directories

@@ -20,7 +20,7 @@ from mlp_hub.executors.base import AttemptPhase, Code, Executor, LaunchSpec, Obs
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.operators import OperatorWays, discover
-from mlp_hub.executors.kubernetes.tenancy.priorities import priority_classes
+from mlp_hub.executors.kubernetes.tenancy.objects.priorities import priority_classes
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes import names

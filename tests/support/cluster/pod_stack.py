@@ -13,7 +13,7 @@ from mlp_hub.executors.base import TenantPlace
 from mlp_hub.executors.kubernetes.tenancy.keeper import TenantKeeper
 from mlp_hub.in_cluster import address_of, connect, installation_of
 from mlp_hub.settings import Settings
-from mlp_spawner.pod_manifest import pod_name
+from mlp_spawner.kubernetes.pod_manifest import pod_name
 from support.cluster.kube import Kube, RefusedError
 from support.hubs.hub_stack import HubStack
 from support.ports import free_port

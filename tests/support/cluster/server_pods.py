@@ -8,7 +8,7 @@ from typing import Any
 
 from mlp_hub.executors.kubernetes.notebooks import Gpus
 from mlp_spawner.grant import Grant
-from mlp_spawner.pod_manifest import ServerPod, fit
+from mlp_spawner.kubernetes.pod_manifest import ServerPod, fit
 from support.cluster.kube_installation import installation
 
 ROOT = Path("/srv/files")

@@ -16,7 +16,7 @@ from kubernetes_asyncio import config
 from mlp_hub.executors.base import TenantPlace
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.tenancy.keeper import KEPT, TenantKeeper
-from mlp_hub.executors.kubernetes.tenancy.made import selector
+from mlp_hub.executors.kubernetes.tenancy.objects.common_fields import selector
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import QUEUES, Kind, Object, name_of, namespace_of
 from support.cluster.kube import Kube

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlp_api.apps import AppCreate, Application
-from mlp_api.models import ModelCreate
+from mlp_api.apps.apps import AppCreate, Application
+from mlp_api.stored.models import ModelCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

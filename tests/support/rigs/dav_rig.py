@@ -30,10 +30,10 @@ LOCK = (
 _PROGRAM = """
 import json, logging, os, sys
 from pathlib import Path
-from mlp_hub.dav import slow
+from mlp_hub.dav.connections import slow_clients as slow
 from mlp_hub.dav.serving import make_door, serve
-from mlp_hub.dav.service import AccessClient
-from mlp_hub.dav.waiting import until_asked
+from mlp_hub.dav.access_client import AccessClient
+from mlp_hub.dav.connections.first_request import until_asked
 from mlp_hub.isolation import tenant_roots
 logging.basicConfig(stream=sys.stderr, level="INFO", format="%(message)s")
 for name, value in json.loads(os.environ.get("SLOW", "{}")).items():

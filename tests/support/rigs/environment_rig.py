@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from mlp_api.environments import EnvironmentCreate, EnvironmentDetail, EnvironmentInfo
+from mlp_api.stored.environments import EnvironmentCreate, EnvironmentDetail, EnvironmentInfo
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.environments import BuildFailed, BuildSteps

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlp_api.jobs import Job, JobCreate
+from mlp_api.jobs.jobs import Job, JobCreate
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.nodes import NodeInfo

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from mlp_api.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.stored.datasets import DatasetCreate, DatasetHeartbeat
 from mlp_api.types import IsolationMove, TenantCreate, TenantUpdate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.workspace import StoredPlace

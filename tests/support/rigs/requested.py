@@ -9,7 +9,7 @@ from mlp_hub.service.jobs.resolving import requested_spec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mlp_api.jobs import JobCreate
+    from mlp_api.jobs.jobs import JobCreate
     from mlp_hub.domain.jobs.job import JobSpec
     from mlp_hub.domain.runtime.runtime import Runtime
     from mlp_hub.executors.workspace import Workspace

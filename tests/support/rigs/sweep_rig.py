@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from mlp_api.jobs import Job
-from mlp_api.metrics import MetricBatch, MetricPoint
-from mlp_api.sweeps import Sweep, SweepCreate
+from mlp_api.jobs.jobs import Job
+from mlp_api.jobs.metrics import MetricBatch, MetricPoint
+from mlp_api.jobs.sweeps import Sweep, SweepCreate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from support.rigs.platform_rig import Rig

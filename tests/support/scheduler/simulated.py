@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 
 Line = dict[str, Any]
 ONE = {"name": "n", "cpu": 4}

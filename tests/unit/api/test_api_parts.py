@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 from sqlalchemy import text
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.api.auth.authentication import Authenticator, Credential, TooMany, Unauthorized
 from mlp_hub.api.auth.principal import CallerKind, Principal, parse_scopes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.api.resources.metrics import shown
+from mlp_hub.api.resources.jobs.metrics import shown
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_api.jobs import JOB_NAME_PATTERN, JOB_PATTERN
+from mlp_api.jobs.jobs import JOB_NAME_PATTERN, JOB_PATTERN
 from mlp_hub.domain.jobs.names import directory_name, label_name, parse_reference, reference, title
 
 NAME, JOB = re.compile(JOB_NAME_PATTERN), re.compile(JOB_PATTERN)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.sandbox.shim.logs import TAIL, Stream
-from mlp_hub.sandbox.shim.outcome import exception_in, without_launcher
-from mlp_hub.sandbox.shim.raised import AT_ONCE_S, TRACEBACK, Raised
+from mlp_hub.sandbox.shim.diagnosis.exception_line import AT_ONCE_S, TRACEBACK, Raised
+from mlp_hub.sandbox.shim.diagnosis.outcome import exception_in, without_launcher
+from mlp_hub.sandbox.shim.logs.writer import TAIL, Stream
 
 HEAD = 'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    load()\n'
 LINE = "my.Mismatch: Error(s) in loading state_dict for Net:"

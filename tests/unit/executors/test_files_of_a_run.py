@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from wsgidav import util
 
-from mlp_hub.dav import listing
-from mlp_hub.dav.resources import OneFile
+from mlp_hub.dav.files import listing
+from mlp_hub.dav.files.resources import OneFile
 from mlp_hub.domain.errors import Refused
 from mlp_hub.executors.shared_volume import files
 from mlp_hub.executors.shared_volume.checkpoints import newest_checkpoint

@@ -15,8 +15,8 @@ import pytest
 
 from mlp.serving import loaders
 from mlp_hub.domain.stored.model import ModelFormat
-from mlp_hub.executors.shared_volume import model_formats
-from mlp_hub.executors.shared_volume.model_names import KNOWN_FORMATS, PREFERRED
+from mlp_hub.executors.shared_volume.models import formats
+from mlp_hub.executors.shared_volume.models.format_names import KNOWN_FORMATS, PREFERRED
 from mlp_hub.safe_path import DirHandle
 from support.files.model_files import FORMATS, HOSTILE, NO_MODELS, PICKLED, WEIGHTS, Boom, safetensors
 
@@ -33,18 +33,18 @@ def put(top: Path, files: Mapping[str, bytes]) -> Path:
 
 def recognise(top: Path) -> ModelFormat:
     with DirHandle.at(top) as folder:
-        return model_formats.recognise(folder)
+        return formats.recognise(folder)
 
 
 def models_in(top: Path) -> list[tuple[str, ModelFormat]]:
     with DirHandle.at(top) as folder:
-        return model_formats.models_in(folder)
+        return formats.models_in(folder)
 
 
 def format_of(ending: str) -> str:
     """Name the format that files with an ending are told as."""
-    look = model_formats.BY_ENDING[ending.removeprefix(".")]
-    return next(name for name in PREFERRED if look is model_formats.BY_ENDING[EXAMPLES[name]])
+    look = formats.BY_ENDING[ending.removeprefix(".")]
+    return next(name for name in PREFERRED if look is formats.BY_ENDING[EXAMPLES[name]])
 
 
 def test_there_is_an_example_of_each_format() -> None:
@@ -100,13 +100,13 @@ def test_links_and_pipes_are_not_opened(tmp_path: Path) -> None:
 def test_a_directory_of_very_many_is_looked_at_in_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_formats, "MOST_NAMES", 3)
+    monkeypatch.setattr(formats, "MOST_NAMES", 3)
     put(tmp_path, {f"{n}.txt": b"" for n in range(10)})
     assert len(recognise(tmp_path).seen) == 3
 
 
 def test_a_huge_header_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_formats, "MOST_HEADER", 10)
+    monkeypatch.setattr(formats, "MOST_HEADER", 10)
     assert recognise(put(tmp_path, {"a.safetensors": safetensors(w=("F32", [2], bytes(8)))})).name == ""
 
 
@@ -139,7 +139,7 @@ def test_models_among_a_jobs_files_are_told_as_they_would_be_registered(tmp_path
 def test_the_search_for_models_ends_whatever_a_job_wrote(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_formats, "MOST_DIRECTORIES", 5)
+    monkeypatch.setattr(formats, "MOST_DIRECTORIES", 5)
     for n in range(20):
         put(tmp_path / f"d{n:02}", FORMATS["safetensors"])
     assert len(models_in(tmp_path)) == 5
@@ -199,8 +199,8 @@ def test_attack_a_file_of_many_names_is_read_once(tmp_path: Path, monkeypatch: p
     for n in range(8):
         (tmp_path / f"n{n}.onnx").hardlink_to(tmp_path / first)
     looked = []
-    look = model_formats.BY_ENDING["onnx"]
-    monkeypatch.setitem(model_formats.BY_ENDING, "onnx", lambda *a: looked.append(a) or look(*a))  # type: ignore[index,func-returns-value]
+    look = formats.BY_ENDING["onnx"]
+    monkeypatch.setitem(formats.BY_ENDING, "onnx", lambda *a: looked.append(a) or look(*a))  # type: ignore[index,func-returns-value]
     assert [one.main for _, one in models_in(tmp_path)] == sorted([first, *(f"n{n}.onnx" for n in range(8))])
     assert len(looked) == 1
 

@@ -27,7 +27,7 @@ from mlp_hub.sandbox.control import _check, _group_name
 from mlp_hub.sandbox.environment import _outermost
 from mlp_hub.sandbox.open_mode import translate
 from mlp_hub.sandbox.shim import cgroups, files
-from mlp_hub.sandbox.shim.outcome import split_status
+from mlp_hub.sandbox.shim.diagnosis.outcome import split_status
 from mlp_hub.sandbox.spec import RankPlan
 
 

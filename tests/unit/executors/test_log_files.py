@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mlp_hub.executors.shared_volume import logs as reader
-from mlp_hub.sandbox.shim import logs
+from mlp_hub.sandbox.shim.logs import writer
 
 
 @pytest.fixture
@@ -35,8 +35,8 @@ def everything(workspace: Path, rank: int = 0, limit: int = 1000) -> list[str]:
 
 def test_a_line_has_its_time_stream_and_mark(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 3)
-    logs.Stream(log, "stderr").feed(b"hello\n")
+    log = writer.RankLog(fd, 3)
+    writer.Stream(log, "stderr").feed(b"hello\n")
     log.close()
     text = (workspace / "log/rank-3.log").read_text()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z stderr F hello\n", text)
@@ -52,12 +52,12 @@ def test_no_log_yet_is_an_empty_chunk(tmp_path: Path) -> None:
 
 def test_a_progress_bar_is_one_line_also_between_lines_of_the_other_stream(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    bar, out = logs.Stream(log, "stderr"), logs.Stream(log, "stdout")
+    log = writer.RankLog(fd, 0)
+    bar, out = writer.Stream(log, "stderr"), writer.Stream(log, "stdout")
 
-    def writes(stream: logs.Stream, text: bytes) -> None:
+    def writes(stream: writer.Stream, text: bytes) -> None:
         stream.feed(text)
-        stream._rest_since -= logs.FLUSH_AFTER
+        stream._rest_since -= writer.FLUSH_AFTER
         stream.flush_idle()
 
     writes(bar, b" 10%")
@@ -75,8 +75,8 @@ def test_a_progress_bar_is_one_line_also_between_lines_of_the_other_stream(place
 
 def test_a_line_printed_after_a_finished_progress_bar_appears_after_it(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    out, bar = logs.pair(log)
+    log = writer.RankLog(fd, 0)
+    out, bar = writer.pair(log)
     for n in (1, 2):  # as tqdm and print do; the next bar may have begun when the line is read
         bar.feed(b"\r 50%\r100%\n\r  0%")
         out.feed(b"epoch %d\n" % n)
@@ -99,9 +99,9 @@ def test_a_line_printed_after_a_finished_progress_bar_appears_after_it(place: tu
 def test_a_bar_that_begins_behind_one_that_has_ended_is_still_seen_after_the_other_streams_line(
     place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "FLUSH_AFTER", 0.0)
+    monkeypatch.setattr(writer, "FLUSH_AFTER", 0.0)
     workspace, fd = place
-    out, bar = logs.pair(logs.RankLog(fd, 0))
+    out, bar = writer.pair(writer.RankLog(fd, 0))
     bar.feed(b"\r100%\n\r  0%")
     bar.flush_idle()
     out.feed(b"epoch 1\n")
@@ -114,8 +114,8 @@ def test_a_line_in_the_midst_of_a_display_of_several_rows_makes_no_copy_of_it(
     place: tuple[Path, int],
 ) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    out, display = logs.pair(log)
+    log = writer.RankLog(fd, 0)
+    out, display = writer.pair(log)
     for n in range(9):  # it rests behind its last row, and comes back to the first one
         display.feed(b"%b\r\x1b[Kone %d\n\r\x1b[Ktwo %d\n" % (b"\x1b[2A" if n else b"", n, n))
         if n:
@@ -127,19 +127,19 @@ def test_a_line_in_the_midst_of_a_display_of_several_rows_makes_no_copy_of_it(
 
 
 def test_the_stream_that_moves_its_cursor_is_read_first(place: tuple[Path, int]) -> None:
-    out, bar = logs.pair(logs.RankLog(place[1], 0))
-    assert logs.steered_first([(1, 1), (2, 1), (9, 1)], {1: out, 2: bar}) == [(1, 1), (2, 1), (9, 1)]
+    out, bar = writer.pair(writer.RankLog(place[1], 0))
+    assert writer.steered_first([(1, 1), (2, 1), (9, 1)], {1: out, 2: bar}) == [(1, 1), (2, 1), (9, 1)]
     bar.feed(b"\r 50%")
-    assert logs.steered_first([(1, 1), (2, 1), (9, 1)], {1: out, 2: bar}) == [(2, 1), (1, 1), (9, 1)]
+    assert writer.steered_first([(1, 1), (2, 1), (9, 1)], {1: out, 2: bar}) == [(2, 1), (1, 1), (9, 1)]
 
 
 def test_of_a_progress_bar_of_hours_only_what_it_wrote_last_is_read(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    bar = logs.Stream(log, "stderr")
+    log = writer.RankLog(fd, 0)
+    bar = writer.Stream(log, "stderr")
     for n in range(4000):
         bar.feed(b"\r%d steps " % n + b"#" * 40)
-        bar._rest_since -= logs.FLUSH_AFTER
+        bar._rest_since -= writer.FLUSH_AFTER
         bar.flush_idle()
     (line,) = reader.tail_log(str(workspace), 0, 10).lines
     assert line.text == f"\r\x1b[J3999 steps {'#' * 40}"
@@ -147,8 +147,8 @@ def test_of_a_progress_bar_of_hours_only_what_it_wrote_last_is_read(place: tuple
 
 def test_half_a_line_waits_for_its_end(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stdout")
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stdout")
     stream.feed(b"one\ntw")
     assert everything(workspace) == ["one"]
     stream.feed(b"o\n")
@@ -164,12 +164,12 @@ def test_a_half_line_that_waits_too_long_is_shown_and_put_together_later(
 ) -> None:
     workspace, fd = place
     now = 100.0
-    monkeypatch.setattr(logs.time, "monotonic", lambda: now)
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stdout")
+    monkeypatch.setattr(writer.time, "monotonic", lambda: now)
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stdout")
     stream.feed(b"10%")
-    assert stream.flush_idle() == logs.FLUSH_AFTER
-    now += logs.FLUSH_AFTER
+    assert stream.flush_idle() == writer.FLUSH_AFTER
+    now += writer.FLUSH_AFTER
     assert stream.flush_idle() is None
     assert everything(workspace) == ["10%"]
     stream.feed(b" 20%\n")
@@ -194,8 +194,8 @@ def test_lines_come_back_as_they_were_however_they_were_cut(
     workspace = tmp_path_factory.mktemp("log")
     (workspace / "log").mkdir()
     fd = os.open(workspace / "log", os.O_RDONLY | os.O_DIRECTORY)
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stdout")
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stdout")
     rest = "".join(line + "\n" for line in lines).encode()
     while rest:
         cut = data.draw(st.integers(1, len(rest)))
@@ -211,13 +211,13 @@ def test_rotation_keeps_the_start_and_the_end_and_tells_what_is_gone(
     place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, fd = place
-    monkeypatch.setattr(logs, "SEGMENT", 1000)
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stdout")
+    monkeypatch.setattr(writer, "SEGMENT", 1000)
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stdout")
     for number in range(500):
         stream.feed(b"line %03d\n" % number)
     log.close()
-    assert len(list((workspace / "log").iterdir())) == logs.KEPT + 1
+    assert len(list((workspace / "log").iterdir())) == writer.KEPT + 1
     first = reader.read_log(str(workspace), 0, 0, 5)
     assert [line.text for line in first.lines] == [f"line {n:03d}" for n in range(5)]
     lines = everything(workspace)
@@ -249,13 +249,13 @@ def test_lines_are_counted_on_by_the_next_writer_and_parts_of_lines_are_none(
     place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, fd = place
-    monkeypatch.setattr(logs, "SEGMENT", 1000)
+    monkeypatch.setattr(writer, "SEGMENT", 1000)
     for attempt in range(10):
-        log = logs.RankLog(fd, 0)
-        stream = logs.Stream(log, "stdout")
+        log = writer.RankLog(fd, 0)
+        stream = writer.Stream(log, "stdout")
         for number in range(50):
             stream.feed(b"half of it")
-            stream._rest_since -= logs.FLUSH_AFTER
+            stream._rest_since -= writer.FLUSH_AFTER
             stream.flush_idle()
             stream.feed(b" line %03d\n" % (attempt * 50 + number))
         log.close()
@@ -269,8 +269,8 @@ def test_a_reader_inside_a_dropped_range_gets_only_the_number_of_bytes(
     place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace, fd = place
-    monkeypatch.setattr(logs, "SEGMENT", 1000)
-    stream = logs.Stream(logs.RankLog(fd, 0), "stdout")
+    monkeypatch.setattr(writer, "SEGMENT", 1000)
+    stream = writer.Stream(writer.RankLog(fd, 0), "stdout")
     for number in range(500):
         stream.feed(b"line %03d\n" % number)
     chunk = reader.read_log(str(workspace), 0, 2000)
@@ -280,8 +280,8 @@ def test_a_reader_inside_a_dropped_range_gets_only_the_number_of_bytes(
 
 def test_a_tail_has_whole_lines_and_reading_continues_at_its_offset(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stdout")
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stdout")
     for number in range(3000):
         stream.feed(b"line %04d\n" % number)
     for count in (1, 60, 80, 2999, 3000, 10_000):
@@ -295,8 +295,8 @@ def test_a_tail_has_whole_lines_and_reading_continues_at_its_offset(place: tuple
 def test_another_attempt_continues_where_the_last_one_ended(place: tuple[Path, int]) -> None:
     workspace, fd = place
     for attempt in range(2):
-        log = logs.RankLog(fd, 0)
-        logs.Stream(log, "stdout").feed(b"attempt %d\n" % attempt)
+        log = writer.RankLog(fd, 0)
+        writer.Stream(log, "stdout").feed(b"attempt %d\n" % attempt)
         log.close()
     assert everything(workspace) == ["attempt 0", "attempt 1"]
 
@@ -307,7 +307,7 @@ class Disk:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.room: int | None = None
         self._write = os.write
-        monkeypatch.setattr(logs.os, "write", self.write)
+        monkeypatch.setattr(writer.os, "write", self.write)
 
     def write(self, fd: int, data: bytes) -> int:
         if self.room is None:
@@ -327,8 +327,8 @@ def test_a_full_disk_tears_no_record_and_all_that_is_lost_is_told(
     workspace = tmp_path_factory.mktemp("log")
     (workspace / "log").mkdir()
     fd = os.open(workspace / "log", os.O_RDONLY | os.O_DIRECTORY)
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stdout")
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stdout")
     with pytest.MonkeyPatch.context() as patch:
         disk = Disk(patch)
         stream.feed(b"before\n")
@@ -355,9 +355,9 @@ def test_a_line_whose_rest_was_lost_is_not_glued_to_the_next(
 ) -> None:
     workspace, fd = place
     disk = Disk(monkeypatch)
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stderr")
-    long = logs.LONGEST + 100
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stderr")
+    long = writer.LONGEST + 100
     stream.feed(b"x" * long)
     disk.room = 0
     stream.feed(b"\n")
@@ -365,7 +365,7 @@ def test_a_line_whose_rest_was_lost_is_not_glued_to_the_next(
     stream.feed(b"next\n")
     log.close()
     assert everything(workspace) == [
-        "x" * logs.LONGEST,
+        "x" * writer.LONGEST,
         "[mlp] 1 line of output lost here: the disk was full",
         "next",
     ]
@@ -373,36 +373,36 @@ def test_a_line_whose_rest_was_lost_is_not_glued_to_the_next(
 
 def test_a_partial_record_of_a_killed_writer_is_cut_off(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    logs.Stream(log, "stdout").feed(b"whole\n" + b"y" * (logs.LONGEST + 1))
+    log = writer.RankLog(fd, 0)
+    writer.Stream(log, "stdout").feed(b"whole\n" + b"y" * (writer.LONGEST + 1))
     log.close()
     with (workspace / "log/rank-0.log").open("ab") as file:
         file.write(b"2026-01-01T00:00:00.000000000Z stdout F half a rec")
-    log = logs.RankLog(fd, 0)
-    logs.Stream(log, "stdout").feed(b"of the next attempt\n")
+    log = writer.RankLog(fd, 0)
+    writer.Stream(log, "stdout").feed(b"of the next attempt\n")
     log.close()
-    assert everything(workspace) == ["whole", "y" * logs.LONGEST, "of the next attempt"]
+    assert everything(workspace) == ["whole", "y" * writer.LONGEST, "of the next attempt"]
 
 
 def test_the_bucket_takes_what_is_written(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    bucket = logs.Bucket()
-    log = logs.RankLog(fd, 0, bucket)
-    logs.Stream(log, "stdout").feed(b"\n" * 1000)
+    bucket = writer.Bucket()
+    log = writer.RankLog(fd, 0, bucket)
+    writer.Stream(log, "stdout").feed(b"\n" * 1000)
     log.close()
     assert bucket.taken == (workspace / "log/rank-0.log").stat().st_size > 40_000
 
 
 def test_the_tail_is_the_last_lines_whole(place: tuple[Path, int]) -> None:
-    stream = logs.Stream(None, "stderr")
+    stream = writer.Stream(None, "stderr")
     stream.feed(b"x" * 5000 + b"\nlast but one\nlast\n")
     assert stream.tail == "last but one\nlast"
 
 
 def test_a_flood_is_slowed_to_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr(logs.time, "monotonic", lambda: now)
-    bucket = logs.Bucket(rate=100, burst=1000)
+    monkeypatch.setattr(writer.time, "monotonic", lambda: now)
+    bucket = writer.Bucket(rate=100, burst=1000)
     bucket.take(900)
     assert bucket.wait() == 0
     bucket.take(300)
@@ -413,7 +413,7 @@ def test_a_flood_is_slowed_to_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_new_lines_are_read_from_each_cursor_and_never_past_a_bound(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    streams = [logs.Stream(logs.RankLog(fd, rank), "stdout") for rank in range(2)]
+    streams = [writer.Stream(writer.RankLog(fd, rank), "stdout") for rank in range(2)]
     for stream in streams:
         stream.feed(b"before\n")
     first = reader.read_new(str(workspace), {0: 0, 1: 0, 2: 0})
@@ -434,11 +434,11 @@ def test_new_lines_are_read_from_each_cursor_and_never_past_a_bound(place: tuple
 
 def test_a_bound_before_a_gap_is_not_passed(place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch) -> None:
     workspace, fd = place
-    monkeypatch.setattr(logs, "SEGMENT", 1000)
-    stream = logs.Stream(logs.RankLog(fd, 0), "stdout")
+    monkeypatch.setattr(writer, "SEGMENT", 1000)
+    stream = writer.Stream(writer.RankLog(fd, 0), "stdout")
     for number in range(500):
         stream.feed(b"line %03d\n" % number)
-    kept = [base for base, _ in logs.segments(os.open(workspace / "log", os.O_RDONLY), 0)]
+    kept = [base for base, _ in writer.segments(os.open(workspace / "log", os.O_RDONLY), 0)]
     in_gap = kept[1] - 10
     end_of_first = (workspace / "log" / "rank-0.log").stat().st_size
     assert reader.read_log(str(workspace), 0, end_of_first, until=in_gap).offset == end_of_first
@@ -447,7 +447,7 @@ def test_a_bound_before_a_gap_is_not_passed(place: tuple[Path, int], monkeypatch
 def test_a_tail_is_bounded_in_bytes(place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch) -> None:
     workspace, fd = place
     monkeypatch.setattr(reader, "TAIL", 10_000)
-    stream = logs.Stream(logs.RankLog(fd, 0), "stdout")
+    stream = writer.Stream(writer.RankLog(fd, 0), "stdout")
     for number in range(1000):
         stream.feed(b"line %03d\n" % number)
     texts = [line.text for line in reader.tail_log(str(workspace), 0, 1000).lines]

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp_hub.sandbox.shim.outcome import (
+from mlp_hub.sandbox.shim.diagnosis.messages import english, msg
+from mlp_hub.sandbox.shim.diagnosis.outcome import (
     FirstFailure,
     exception_in,
     hint,
@@ -19,7 +20,6 @@ from mlp_hub.sandbox.shim.outcome import (
     without_launcher,
 )
 from mlp_hub.sandbox.shim.ranks import RankProcess
-from mlp_hub.sandbox.shim.said import english, msg
 
 LAUNCHED = """warming up
 Traceback (most recent call last):

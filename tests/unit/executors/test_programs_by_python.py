@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.sandbox.shim import by_python
+from mlp_hub.sandbox.shim.programs import by_python
 from support.waiting import PATIENCE_S
 
 LOOKS = """

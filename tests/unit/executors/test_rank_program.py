@@ -95,7 +95,7 @@ def test_files_shipped_to_pods_parse_with_the_oldest_supported_python(tmp_path: 
                     travels = imported.startswith(
                         ("mlp_hub.executors.kubernetes.rank", "mlp_hub.sandbox.shim", "mlp_hub.durable")
                     )
-                    assert travels or key == "mlp_hub.sandbox.shim.outcome.py", (key, imported)
+                    assert travels or key == "mlp_hub.sandbox.shim.diagnosis.outcome.py", (key, imported)
 
 
 def test_a_rank_writes_its_log_its_report_and_its_own_output(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.kubernetes.installation import APP_PORT
-from mlp_hub.executors.kubernetes.tenancy.network import between_ranks, policies
+from mlp_hub.executors.kubernetes.tenancy.objects.network import between_ranks, policies
 from support.cluster.kube_installation import installation
 from support.cluster.reachability import End, reaches
 

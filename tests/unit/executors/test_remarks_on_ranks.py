@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from mlp_hub.sandbox.shim.diagnosis.messages import english
+from mlp_hub.sandbox.shim.diagnosis.remarks import ENDED_S, QUIET_S, Remarks
 from mlp_hub.sandbox.shim.ranks import RankProcess
-from mlp_hub.sandbox.shim.remarks import ENDED_S, QUIET_S, Remarks
-from mlp_hub.sandbox.shim.said import english
 from mlp_hub.service.lifecycle.messages import REMARKS
 
 BEGAN = 1000.0

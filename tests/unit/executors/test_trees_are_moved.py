@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.executors.shared_volume import moving
-from mlp_hub.executors.shared_volume.moving import Pass
+from mlp_hub.executors.shared_volume.trees import tree_copy
+from mlp_hub.executors.shared_volume.trees.tree_copy import Pass
 from mlp_hub.executors.tenant_files import MovedWrongError
 from mlp_hub.safe_path import DirHandle
 
@@ -41,7 +41,7 @@ def tree(tmp_path: Path) -> Path:
     """A tree with all that programs make."""
     top = tmp_path / "old"
     (top / "deep" / "er").mkdir(parents=True)
-    (top / "deep" / "er" / "file").write_bytes(b"x" * (moving.CHUNK + 7))
+    (top / "deep" / "er" / "file").write_bytes(b"x" * (tree_copy.CHUNK + 7))
     (top / "again").hardlink_to(top / "deep" / "er" / "file")
     (top / "first").symlink_to("deep/er/file")
     (top / "out").symlink_to("/etc/passwd")
@@ -62,13 +62,13 @@ def copied(old: Path, new: Path, check_cancelled: Callable[[], None] = nothing) 
     new.mkdir(exist_ok=True)
     done: list[int] = []
     with DirHandle.at(old) as source, DirHandle.at(new) as target:
-        moving.copy(source, target, Pass(check_cancelled, done.append))
+        tree_copy.copy(source, target, Pass(check_cancelled, done.append))
     return sum(done)
 
 
 def same(old: Path, new: Path) -> None:
     with DirHandle.at(old) as source, DirHandle.at(new) as target:
-        moving.compare(source, target, Pass(nothing))
+        tree_copy.compare(source, target, Pass(nothing))
 
 
 def test_all_of_it_is_there_as_it_was(tree: Path, tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_all_of_it_is_there_as_it_was(tree: Path, tmp_path: Path) -> None:
 
 def test_the_counted_size_covers_the_copied_files(tree: Path, tmp_path: Path) -> None:
     with DirHandle.at(tree) as top:
-        total = moving.added_up(top, nothing)
+        total = tree_copy.added_up(top, nothing)
     assert copied(tree, tmp_path / "new") <= total
 
 

@@ -17,7 +17,7 @@ from mlp.rendering import terminal
 from mlp.rendering.history import History
 from mlp_hub.executors import base
 from mlp_hub.executors.shared_volume import logs as reader
-from mlp_hub.sandbox.shim import logs, screen
+from mlp_hub.sandbox.shim.logs import screen, writer
 
 HERE = Path(__file__).parents[2] / "support" / "files" / "terminal"
 RECORDED: dict[str, dict[str, Any]] = json.loads((HERE / "recorded.json").read_text())
@@ -33,16 +33,16 @@ def place(tmp_path: Path) -> Iterator[tuple[Path, int]]:
     os.close(fd)
 
 
-def flush(stream: logs.Stream) -> None:
-    stream._rest_since -= logs.FLUSH_AFTER
+def flush(stream: writer.Stream) -> None:
+    stream._rest_since -= writer.FLUSH_AFTER
     stream.flush_idle()
 
 
 def written(place: tuple[Path, int], raw: bytes, seed: int) -> Iterator[list[dict[str, Any]]]:
     """Write it as a program would, in pieces of any size with pauses, and yield what a follower gets after each."""
     workspace, fd = place
-    log = logs.RankLog(fd, 0)
-    stream = logs.Stream(log, "stderr")
+    log = writer.RankLog(fd, 0)
+    stream = writer.Stream(log, "stderr")
     draw = random.Random(seed)
     at = 0
     while raw:
@@ -78,7 +78,7 @@ def test_a_log_ends_with_the_same_rows_as_a_terminal(name: str, seed: int, place
     whole = reader.tail_log(str(place[0]), 0, 1000)
     assert [row.rstrip() for x in whole.lines for row in terminal.plain(x.text).split("\n")] == expected
     assert not any(x.partial for x in whole.lines)
-    tail = logs.Stream(None, "stderr")
+    tail = writer.Stream(None, "stderr")
     tail.feed(raw)
     assert [row.rstrip() for row in tail.tail.split("\n")][-1] == expected[-1]
 
@@ -87,7 +87,7 @@ def test_a_log_ends_with_the_same_rows_as_a_terminal(name: str, seed: int, place
 def test_the_front_end_is_held_to_the_same(
     name: str, place: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    monkeypatch.setattr(logs, "_now", lambda: b"2026-11-28T10:00:00.000000000Z")
+    monkeypatch.setattr(writer, "_now", lambda: b"2026-11-28T10:00:00.000000000Z")
     pieces = [lines for lines in written(place, RECORDED[name]["raw"].encode(), 1) if lines]
     if request.config.getoption("--golden"):
         there = json.loads(PIECES.read_text()) if PIECES.exists() else {}
@@ -98,7 +98,7 @@ def test_the_front_end_is_held_to_the_same(
 
 def test_a_log_in_progress_shows_the_same_rows_as_a_terminal_at_that_moment(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    stream = logs.Stream(logs.RankLog(fd, 0), "stderr")
+    stream = writer.Stream(writer.RankLog(fd, 0), "stderr")
 
     def now(data: bytes) -> list[str]:
         stream.feed(data)
@@ -116,7 +116,7 @@ def test_a_log_in_progress_shows_the_same_rows_as_a_terminal_at_that_moment(plac
 
 def test_text_shown_before_the_first_carriage_return_is_kept(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    stream = logs.Stream(logs.RankLog(fd, 0), "stderr")
+    stream = writer.Stream(writer.RankLog(fd, 0), "stderr")
     stream.feed(b" 10% of it")
     flush(stream)
     stream.feed(b"\r 20%")
@@ -127,7 +127,7 @@ def test_text_shown_before_the_first_carriage_return_is_kept(place: tuple[Path, 
 
 def test_a_bar_of_hours_is_its_last_state_on_whatever_page_one_begins(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    stream = logs.Stream(logs.RankLog(fd, 0), "stderr")
+    stream = writer.Stream(writer.RankLog(fd, 0), "stderr")
     for step in range(8000):
         stream.feed(b"\r%6.2f%% |%-50s|" % (step / 79.99, b"#" * (step // 160)))
         flush(stream)
@@ -147,7 +147,7 @@ def test_a_bar_of_hours_is_its_last_state_on_whatever_page_one_begins(place: tup
 
 def test_ten_thousand_redraws_of_nested_bars_push_nothing_out(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    stream = logs.Stream(logs.RankLog(fd, 0), "stderr")
+    stream = writer.Stream(writer.RankLog(fd, 0), "stderr")
     stream.feed(b"what matters\n")
     for step in range(10_000):
         stream.feed(b"\router %d\n\rinner %d\x1b[A" % (step // 100, step % 100))
@@ -159,7 +159,7 @@ def test_ten_thousand_redraws_of_nested_bars_push_nothing_out(place: tuple[Path,
 
 def test_lines_of_both_kinds_follow_one_another(place: tuple[Path, int]) -> None:
     workspace, fd = place
-    stream = logs.Stream(logs.RankLog(fd, 0), "stdout")
+    stream = writer.Stream(writer.RankLog(fd, 0), "stdout")
     expected = []
     for lot in range(3):
         stream.feed(b"\r  0%\r100%\n")
@@ -199,7 +199,7 @@ def test_no_pause_tears_a_character(text: str, place: tuple[Path, int]) -> None:
         raw = before + text.encode()
         for cut in range(1, len(raw)):
             rank = cut + 100 * bool(before)
-            stream = logs.Stream(logs.RankLog(place[1], rank), "stdout")
+            stream = writer.Stream(writer.RankLog(place[1], rank), "stdout")
             stream.feed(raw[:cut])
             flush(stream)
             stream.feed(raw[cut:] + b"\n")
@@ -209,7 +209,7 @@ def test_no_pause_tears_a_character(text: str, place: tuple[Path, int]) -> None:
 
 
 def test_an_incomplete_character_is_written_at_the_end(place: tuple[Path, int]) -> None:
-    stream = logs.Stream(logs.RankLog(place[1], 0), "stdout")
+    stream = writer.Stream(writer.RankLog(place[1], 0), "stdout")
     stream.feed("汉".encode()[:2])
     flush(stream)
     assert reader.read_log(str(place[0]), 0).lines == ()
@@ -218,7 +218,7 @@ def test_an_incomplete_character_is_written_at_the_end(place: tuple[Path, int]) 
 
 
 def test_the_tail_of_one_long_line_begins_with_a_whole_character() -> None:
-    stream = logs.Stream(None, "stderr")
+    stream = writer.Stream(None, "stderr")
     stream.feed(("汉" * 3000).encode())
     assert set(stream.tail) == {"汉"}
 

@@ -9,10 +9,10 @@ import yaml
 
 from mlp_hub.domain.resources import Quota
 from mlp_hub.executors.base import TenantPlace
+from mlp_hub.executors.kubernetes.tenancy.conflicts import MOST_S, Fights
 from mlp_hub.executors.kubernetes.tenancy.drift import digest, strangers, without_more
-from mlp_hub.executors.kubernetes.tenancy.fights import MOST_S, Fights
-from mlp_hub.executors.kubernetes.tenancy.limits import resource_quota
-from mlp_hub.executors.kubernetes.tenancy.members import AT_ONCE, bindings
+from mlp_hub.executors.kubernetes.tenancy.objects.limits import resource_quota
+from mlp_hub.executors.kubernetes.tenancy.objects.members import AT_ONCE, bindings
 from mlp_hub.executors.kubernetes.tenancy.tenant import for_all, for_tenant
 from mlp_hub.kubernetes.kinds import ADMISSION_POLICIES
 from support.cluster.kube_installation import installation

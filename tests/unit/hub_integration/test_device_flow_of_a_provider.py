@@ -9,15 +9,15 @@ from typing import Any
 import jwt
 import pytest
 
-from mlp_hub.hub_integration.providers.device import FRESH_S, DeviceFlow, begins_at
-from mlp_hub.hub_integration.providers.discovery import Document
-from mlp_hub.hub_integration.providers.provider import (
+from mlp_hub.hub_integration.providers.login.device import FRESH_S, DeviceFlow, begins_at
+from mlp_hub.hub_integration.providers.protocols.discovery import Document
+from mlp_hub.hub_integration.providers.protocols.provider import (
     LoginEnded,
     ProviderIdentity,
     ProviderUnreachable,
     TokenRefused,
 )
-from mlp_hub.hub_integration.providers.provider_client import ProviderAway
+from mlp_hub.hub_integration.providers.protocols.provider_client import ProviderAway
 from mlp_hub.hub_integration.tokens.cli_codes import Wrong
 from mlp_language.message import msg
 from support.hubs.jupyterhub_database import memory_of_logins

@@ -6,8 +6,8 @@ import pytest
 
 from mlp_hub.domain.tenants.account_names import is_valid
 from mlp_hub.domain.tenants.service_account import is_service
-from mlp_hub.hub_integration.providers.identities import new_name
-from mlp_hub.hub_integration.providers.provider import ProviderIdentity
+from mlp_hub.hub_integration.providers.protocols.provider import ProviderIdentity
+from mlp_hub.hub_integration.providers.records.identities import new_name
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ from mlp_language.catalogue import LANGUAGES
 from mlp_language.message import msg
 from mlp_language.render import Reader, render
 from mlp_spawner.errors import Told, sentence
-from mlp_spawner.options import Defaults, form
+from mlp_spawner.quota.options import Defaults, form
+from mlp_spawner.quota.service_client import Account, Room
 from mlp_spawner.server import out_of_memory
-from mlp_spawner.service import Account, Room
 
 GOLDEN = Path(__file__).parent / "golden"
 THEIRS = Path(DATA_FILES_PATH, "templates")

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 
-from mlp_api.jobs import JobCreate
-from mlp_api.runtimes import RuntimeRole, RuntimeUpdate
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.jobs.runtimes import RuntimeRole, RuntimeUpdate
 from mlp_api.types import TenantCreate
 from mlp_hub.api.auth.authentication import TooMany, Unauthorized
 from mlp_hub.api.edge import answers, decode

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mlp.client.fetching import download, fetch
+from mlp.client.downloads import download, fetch
 from mlp.client.rest import Client
 from mlp.errors import Refused, Unreachable, UsageError
 

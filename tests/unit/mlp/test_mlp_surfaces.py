@@ -18,7 +18,7 @@ from mlp.errors import UsageError
 from mlp.grammar.job_options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.grammar.query_options import STATES
 from mlp.grammar.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
-from mlp_api.jobs import JobCreate, JobShape
+from mlp_api.jobs.jobs import JobCreate, JobShape
 from mlp_hub.domain.dimensions import COUNTED as DIMENSIONS_COUNTED
 from mlp_hub.domain.jobs.job import Phase, State
 from mlp_hub.domain.runtime import runtime as service_runtimes

@@ -18,7 +18,7 @@ from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of, parse
 from mlp.handles import sweeping
 from mlp.handles.compared_runs import RunPicture, RunsTable
 from mlp.rendering import sweep_picture, tables, words
-from mlp_api.sweeps import SweepCreate, SweepExtend
+from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
 from support.clients.mlp_stand_in import NOW, job_record
 from support.clients.sweep_shapes import curves, sweep, trial
 

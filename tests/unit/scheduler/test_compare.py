@@ -6,7 +6,7 @@ from typing import Any
 
 from mlp_hub.simulate.compare import Life, Lives, figures, moves
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 
 Json = dict[str, Any]
 

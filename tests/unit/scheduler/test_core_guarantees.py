@@ -13,7 +13,7 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import Admit, PendingWorkload, Preempt, SchedulingPolicy, TenantQueue
 from mlp_hub.scheduler.policy import DEFAULT_ORDER, POLICIES, job_key
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 from support.scheduler.core_strategies import NAMES, limits
 from support.scheduler.scheduler_builders import job, node
 

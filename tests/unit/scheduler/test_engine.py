@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mlp_hub.scheduler.model.demand import Demand
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_hub.simulate.engine import Simulation, typical_of
-from mlp_hub.simulate.reading import read, read_value
+from mlp_hub.simulate.scenario_reader import read, read_value
 from support.scheduler.simulated import ONE, Line, job, run, story, told
 
 

@@ -10,7 +10,7 @@ from mlp_hub.scheduler.forecast.forecast import Forecast
 from mlp_hub.scheduler.model.types import Decision
 from mlp_hub.simulate import foresight
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 from support.scheduler.simulated import ONE, job, run, story
 
 

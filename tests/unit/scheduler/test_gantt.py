@@ -23,7 +23,7 @@ from mlp_hub.simulate.gantt import (
     _step,
     _tick,
 )
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -25,7 +25,7 @@ from mlp_hub.scheduler.model.types import (
 from mlp_hub.scheduler.policy import JobKey
 from mlp_hub.scheduler.workloads.pending import Awaits, Head, JobClass
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 TURNS = ("fair", "maxmin")

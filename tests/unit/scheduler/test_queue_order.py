@@ -17,7 +17,7 @@ from mlp_hub.scheduler.model.types import (
 )
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.errors import ScenarioError
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 ONE = (node(cpu=1),)

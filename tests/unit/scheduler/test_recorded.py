@@ -14,7 +14,6 @@ from mlp_hub.scheduler.model.types import CapacityWindow, PendingWorkload, Snaps
 from mlp_hub.simulate.compare import Lives, figures, moves
 from mlp_hub.simulate.continued import Continued
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read
 from mlp_hub.simulate.recorded import (
     DEFAULT_LENGTH_S,
     Lengths,
@@ -26,6 +25,7 @@ from mlp_hub.simulate.recorded import (
     stem_of,
 )
 from mlp_hub.simulate.recorded_file import document_of, from_its_first_job, notes_of, shown_as
+from mlp_hub.simulate.scenario_reader import read
 from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 NONE = Lengths(())

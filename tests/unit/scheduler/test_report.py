@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
 from mlp_hub.simulate.report import Tally, aligned, percentile, seconds, tables
+from mlp_hub.simulate.scenario_reader import read_value
 
 KEYS = [
     "makespan_s",

@@ -13,7 +13,7 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import Admit, CapacityWindow, Wait
 from mlp_hub.scheduler.quota.reserved import ReservedCapacity
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 from support.scheduler.scheduler_builders import job, runs, snapshot, tenant
 
 Line = dict[str, Any]

@@ -19,8 +19,8 @@ from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_hub.simulate import forms
 from mlp_hub.simulate.errors import ScenarioError
-from mlp_hub.simulate.reading import read, read_value
 from mlp_hub.simulate.scenario import Cancel, JobLine, NodeDown, NodeUp, QuotaChange
+from mlp_hub.simulate.scenario_reader import read, read_value
 
 WHOLE = """
 version: 1

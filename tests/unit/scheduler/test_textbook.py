@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlp_hub.simulate.engine import Simulation
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 
 Line = dict[str, Any]
 Job = dict[str, Any]

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import msgspec
 
 from mlp_api import types as api
-from mlp_api.whatif import WhatIfTenant
+from mlp_api.platform.whatif import WhatIfTenant
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.scheduler.model.types import TenantQueue
 from mlp_hub.service.quota.accounting import owner_of
 from mlp_hub.service.tenants import wire
 from mlp_hub.simulate import forms, recorded_file
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 from mlp_hub.store.repos.tenants.tenants import TENANTS
 
 QUOTA = {"cpu", "gpu", "ram", "rom", "gpu_kinds", "amounts"}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.dav.draining import DRAINED, drain, linger
+from mlp_hub.dav.connections.draining import DRAINED, drain, linger
 
 
 class _Body:

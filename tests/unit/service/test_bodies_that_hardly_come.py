@@ -14,12 +14,12 @@ import certifi
 import pytest
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.dav import source
-from mlp_hub.dav.door import NotServed
-from mlp_hub.dav.service import Access, ServiceAnswer
+from mlp_hub.dav import read_through
+from mlp_hub.dav.access_client import Access, ServiceAnswer
+from mlp_hub.dav.authorization import NotServed
+from mlp_hub.dav.connections.slow_clients import ASKED_S, LOWEST, SPARE_S, SlowBodies
+from mlp_hub.dav.read_through import SourceAnswer, SourceClient, SourceFile, SourceTree
 from mlp_hub.dav.serving import make_door
-from mlp_hub.dav.slow import ASKED_S, LOWEST, SPARE_S, SlowBodies
-from mlp_hub.dav.source import SourceAnswer, SourceClient, SourceFile, SourceTree
 from mlp_hub.executors.shared_volume.fetch import addresses
 from mlp_hub.executors.shared_volume.fetch.patience import ConnectionPatience
 from support.waiting import PATIENCE_S
@@ -170,8 +170,8 @@ def test_attacks_an_endpoint_that_drips_is_left_after_a_while(
     endpoint = Endpoint(begins, drips)
     monkeypatch.setattr(addresses, "HEAD_S", 0.2)
     monkeypatch.setattr(addresses, "patience", ConnectionPatience(look_s=0.02))
-    monkeypatch.setattr(source, "PAGE_S", 0.2)
-    monkeypatch.setattr(source, "patience", ConnectionPatience(look_s=0.02))
+    monkeypatch.setattr(read_through, "PAGE_S", 0.2)
+    monkeypatch.setattr(read_through, "patience", ConnectionPatience(look_s=0.02))
     said = {
         "url": f"http://{endpoint.host}/",
         "host": endpoint.host,
@@ -189,9 +189,9 @@ def test_attacks_an_endpoint_that_drips_is_left_after_a_while(
 
 def test_attacks_a_file_that_drips_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     endpoint = Endpoint(OK + b"Content-Length: 1000000\r\n\r\n", b"x")
-    monkeypatch.setattr(source, "SPARE_S", 0.2)
-    monkeypatch.setattr(source, "LOWEST", 1e9)
-    monkeypatch.setattr(source, "patience", ConnectionPatience(look_s=0.02))
+    monkeypatch.setattr(read_through, "SPARE_S", 0.2)
+    monkeypatch.setattr(read_through, "LOWEST", 1e9)
+    monkeypatch.setattr(read_through, "patience", ConnectionPatience(look_s=0.02))
     client = addresses.client([endpoint.host], certifi.where())
     answer = client.urlopen("GET", f"http://{endpoint.host}/", preload_content=False, retries=False)
     file = SourceFile(lambda _: SourceAnswer(answer, endpoint.host, ""), 1_000_000)

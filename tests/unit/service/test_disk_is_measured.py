@@ -11,11 +11,11 @@ import pytest
 
 from mlp_hub.executors import turns as disk_turns
 from mlp_hub.executors.base import DiskUse
-from mlp_hub.executors.shared_volume import sizes
 from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
-from mlp_hub.executors.shared_volume.sizes import ENTRY, measure
+from mlp_hub.executors.shared_volume.trees import sizes
+from mlp_hub.executors.shared_volume.trees.sizes import ENTRY, measure
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.turns import Steps, TimeSlice, TimeSlices
 from mlp_hub.executors.workspace import Home, Size, Space

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.executors.shared_volume import erase
-from mlp_hub.executors.shared_volume.erase import remove_directory, turn_of
+from mlp_hub.executors.shared_volume.trees import removal
+from mlp_hub.executors.shared_volume.trees.removal import remove_directory, turn_of
 from mlp_hub.executors.workspace import Unfinished
 
 
@@ -66,7 +66,7 @@ def test_a_path_that_is_not_a_directory_does_not_prevent_removal(tmp_path: Path,
 
 
 def test_many_directories_are_removed_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(erase, "MOST_NAMES", 3)
+    monkeypatch.setattr(removal, "MOST_NAMES", 3)
     job = tmp_path / "job"
     for n in range(8):
         for k in range(8):

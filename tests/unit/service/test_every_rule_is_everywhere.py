@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace

@@ -12,7 +12,7 @@ from mlp.commands.completion import Remembering
 from mlp.errors import MLPError
 from mlp.grammar import job_options
 from mlp.grammar.job_options import SUBMIT
-from mlp_api.jobs import MOST_RANKS, JobCreate
+from mlp_api.jobs.jobs import MOST_RANKS, JobCreate
 from mlp_hub.domain.runtime.runtime import BUILT_IN, WITH_PS, roles_of
 from mlp_hub.executors import rank_commands as started
 from mlp_hub.executors.base import CannotStart

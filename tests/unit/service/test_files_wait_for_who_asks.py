@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.dav.waiting import FirstClients, until_asked
+from mlp_hub.dav.connections.first_request import FirstClients, until_asked
 
 HEAVY = ("cheroot", "wsgidav", "mlp_hub.dav.serving", "asyncio", "sqlalchemy")
 

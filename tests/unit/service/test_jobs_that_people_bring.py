@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.domain.jobs.job import ExternalJob

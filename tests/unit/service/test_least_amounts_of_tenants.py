@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from mlp_api.platform.whatif import WhatIfTenant
 from mlp_api.types import TenantCreate
-from mlp_api.whatif import WhatIfTenant
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.scheduler.model.types import TenantQueue
 from mlp_hub.service.support.units import MOST_KINDS

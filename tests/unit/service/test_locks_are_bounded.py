@@ -9,8 +9,8 @@ from wsgidav.dav_error import DAVError
 from wsgidav.lock_man.lock_manager import LockManager
 from wsgidav.rw_lock import ReadWriteLock
 
-from mlp_hub.dav import locks
-from mlp_hub.dav.locks import BoundedLocks
+from mlp_hub.dav.files import locks
+from mlp_hub.dav.files.locks import BoundedLocks
 
 
 def lock(n: int, user: str, **fields: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mlp_api import jobs as jobs_api
+from mlp_api.jobs import jobs as jobs_api
 from mlp_hub.domain.jobs.job import Job, Phase, Target
 from mlp_hub.service.jobs import wire
 

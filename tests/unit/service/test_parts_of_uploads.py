@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from wsgidav.dav_error import DAVError
 
-from mlp_hub.dav import parts
-from mlp_hub.dav.parts import FilePart, PartUploads
-from mlp_hub.executors.shared_volume.sizes import ENTRY
+from mlp_hub.dav.files import multipart_uploads
+from mlp_hub.dav.files.multipart_uploads import FilePart, PartUploads
+from mlp_hub.executors.shared_volume.trees.sizes import ENTRY
 from mlp_hub.safe_path import DirHandle
 
 BODY = bytes(100)
@@ -65,7 +65,7 @@ def test_attack_a_part_of_one_byte_counts_with_its_entry_and_is_looked_at(tmp_pa
 
 
 def test_attack_files_of_parts_are_bounded_in_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "MOST_BEGUN", 3)
+    monkeypatch.setattr(multipart_uploads, "MOST_BEGUN", 3)
     room, files = Room(), Files(tmp_path)
     for n in range(3):
         send(room, files, f"f{n}")

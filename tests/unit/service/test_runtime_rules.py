@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api.runtimes import RuntimeUpdate
+from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, misfit, roles_of
 from mlp_hub.executors.base import CannotStart

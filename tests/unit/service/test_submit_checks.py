@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from mlp_api.jobs import JobCreate
-from mlp_api.sweeps import SweepCreate
+from mlp_api.jobs.jobs import JobCreate
+from mlp_api.jobs.sweeps import SweepCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.sweep import Budget, Sweep, SweepPhase, SweepTrial

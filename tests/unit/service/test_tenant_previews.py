@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mlp_api.previews import TenantPreview
+from mlp_api.teams.previews import TenantPreview
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.scheduler.model.types import Snapshot
-from mlp_hub.service.tenants import preview_starts
-from mlp_hub.service.tenants.preview import preview
+from mlp_hub.service.tenants.previews import starts
+from mlp_hub.service.tenants.previews.preview import preview
 from support.scheduler.scheduler_builders import job, node, runs, snapshot, tenant
 
 NOW = 1000.0
@@ -303,5 +303,5 @@ def test_of_many_starts_that_move_a_few_are_told_and_all_are_counted() -> None:
 
 
 def test_a_look_that_had_to_end_early_makes_no_start_vanish(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview_starts, "MOST_STEPS", 1)
+    monkeypatch.setattr(starts, "MOST_STEPS", 1)
     assert texts(shown(waits_for_two(), 4, reserved=Quota(cpu=2000)))[1:] == []

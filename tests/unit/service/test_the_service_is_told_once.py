@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.dav import service as doors
-from mlp_hub.dav.service import AccessClient
+from mlp_hub.dav import access_client as doors
+from mlp_hub.dav.access_client import AccessClient
 from mlp_hub.service.health import files
 from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.health.problems import Problem

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from mlp_spawner import service
-from mlp_spawner.service import ServiceClient
+from mlp_spawner.quota import service_client
+from mlp_spawner.quota.service_client import ServiceClient
 
 ANSWERS = {
     "tells": ("200 OK", json.dumps({"why": "the disk is full"}), "the disk is full"),
@@ -30,7 +30,7 @@ def test_why_it_is_stopped_is_asked_for_once_and_never_an_error(
     status, body, why = ANSWERS[how]
     asked: list[str] = []
     answering: list[asyncio.Task[None] | None] = []
-    monkeypatch.setattr(service, "_WHY_S", 0.2 if status is None else 20.0)
+    monkeypatch.setattr(service_client, "_WHY_S", 0.2 if status is None else 20.0)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         answering.append(asyncio.current_task())

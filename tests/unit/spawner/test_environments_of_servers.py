@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 
 from mlp_language.render import plain
-from mlp_spawner import launcher, pod_states, server
+from mlp_spawner import launcher, server
 from mlp_spawner.environment import Who
 from mlp_spawner.errors import OptionsError
 from mlp_spawner.grant import Grant
-from mlp_spawner.options import Choice, Defaults, choose, environment_in, form, from_form, repeated
+from mlp_spawner.kubernetes import pod_states
 from mlp_spawner.paths import Paths
-from mlp_spawner.service import Account, Room, ServerEnvironment
+from mlp_spawner.quota.options import Choice, Defaults, choose, environment_in, form, from_form, repeated
+from mlp_spawner.quota.service_client import Account, Room, ServerEnvironment
 from support.cluster.server_pods import made
 
 DEFAULTS = Defaults(0.2, 1024)

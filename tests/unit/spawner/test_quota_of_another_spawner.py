@@ -25,10 +25,10 @@ from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.base import NodeInfo
 from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
-from mlp_spawner import debts
 from mlp_spawner.errors import ServerFailed, ServerRefused, ServiceRefused, ServiceUnreachable
-from mlp_spawner.quota import QuotaMixin
-from mlp_spawner.service import APPLIER, Account, Amount, Room, ServerEnvironment
+from mlp_spawner.quota import debts
+from mlp_spawner.quota.mixin import QuotaMixin
+from mlp_spawner.quota.service_client import APPLIER, Account, Amount, Room, ServerEnvironment
 
 VISION = ServerEnvironment("u1", "vision", kernel="mlp-env-vision")
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
-from mlp_spawner.holding import CONFIRMED, NOTHING, TRIED, ServerHolding
-from mlp_spawner.service import Amount
+from mlp_spawner.quota.holding import CONFIRMED, NOTHING, TRIED, ServerHolding
+from mlp_spawner.quota.service_client import Amount
 
 AMOUNT = Amount("red", 0.2, 1024)
 
@@ -137,7 +137,7 @@ async def test_a_new_start_first_gives_back_what_the_last_one_held(holding, ledg
 
 
 def test_room_that_is_being_made_is_waited_for_and_each_wait_is_told(holding, ledger, monkeypatch):
-    monkeypatch.setattr("mlp_spawner.holding.ASK_EVERY_S", 0.01)
+    monkeypatch.setattr("mlp_spawner.quota.holding.ASK_EVERY_S", 0.01)
     ledger.making, told = 3, []
     asyncio.run(holding.hold_amount("ann", "ann's notebook", AMOUNT, patience_s=30, waits=told.append))
     assert ledger.rows == {"ann/": "tried"}
@@ -158,7 +158,7 @@ def test_a_server_with_too_long_a_wait_gives_up_its_place_at_once_and_shows_the_
 
 
 def test_patience_ends_and_its_place_is_given_up(holding, ledger, monkeypatch):
-    monkeypatch.setattr("mlp_spawner.holding.ASK_EVERY_S", 0.01)
+    monkeypatch.setattr("mlp_spawner.quota.holding.ASK_EVERY_S", 0.01)
     ledger.making, ledger.after = 10**6, 0.05
     with pytest.raises(ServiceRefused):
         asyncio.run(holding.hold_amount("ann", "ann's notebook", AMOUNT, patience_s=0.06))

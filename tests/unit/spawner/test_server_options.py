@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_spawner.errors import OptionsError
-from mlp_spawner.options import Choice, Defaults, choose, form, from_form, repeated
-from mlp_spawner.service import Account, Room
+from mlp_spawner.quota.options import Choice, Defaults, choose, form, from_form, repeated
+from mlp_spawner.quota.service_client import Account, Room
 
 DEFAULTS = Defaults(0.2, 1024)
 

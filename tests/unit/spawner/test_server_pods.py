@@ -8,9 +8,9 @@ import pytest
 
 from mlp_hub.executors.kubernetes.notebooks import selector
 from mlp_language.render import plain
-from mlp_spawner import pod_states
 from mlp_spawner.environment import build_for_pod
-from mlp_spawner.pod_manifest import pod_name
+from mlp_spawner.kubernetes import pod_states
+from mlp_spawner.kubernetes.pod_manifest import pod_name
 from support.cluster.server_pods import AT, made
 
 

@@ -10,7 +10,7 @@ ROWS = {"hub/mlp_hub/domain/dimensions.py", "widgets/src/core/format/dimensions.
 ACTS = {
     "hub/mlp_hub/executors/kubernetes/gang/pods.py",
     "hub/mlp_hub/executors/local/prepare.py",
-    "hub/mlp_hub/sandbox/shim/outcome.py",
+    "hub/mlp_hub/sandbox/shim/diagnosis/outcome.py",
     "hub/mlp_hub/sandbox/shim/view.py",
     "hub/mlp_hub/sandbox/spec.py",
     "hub/mlp_hub/service/lifecycle/messages.py",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from mlp_api.jobs import JOB_NAME_PATTERN
+from mlp_api.jobs.jobs import JOB_NAME_PATTERN
 from mlp_api.types import NAME_PATTERN
 from mlp_hub.api.auth.authentication import may_enter
 from mlp_hub.api.auth.owned import KINDS, kind_in

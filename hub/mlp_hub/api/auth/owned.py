@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mlp_api.datasets import DATASET_PATTERN
-from mlp_api.jobs import JOB_PATTERN
-from mlp_api.models import MODEL_PATTERN
+from mlp_api.jobs.jobs import JOB_PATTERN
+from mlp_api.stored.datasets import DATASET_PATTERN
+from mlp_api.stored.models import MODEL_PATTERN
 from mlp_api.types import NAME_PATTERN
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from mlp_language.render import ENGLISH, Reader
 
 if TYPE_CHECKING:
     from mlp_hub.service.platform import Platform
-    from mlp_hub.service.tenants.signups import Applications
+    from mlp_hub.service.tenants.requests.signups import Applications
 
 BASE = "/services/mlp"
 """Where the service is below the path of all of the hub."""

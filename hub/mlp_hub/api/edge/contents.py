@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
-from mlp_api.files import FileEntry
+from mlp_api.stored.files import FileEntry
 from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.edge.decode import clip
 from mlp_hub.domain.errors import Reason, Refused

@@ -14,9 +14,8 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec.inspect import LiteralType
 
-from mlp_api.apps import MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
-from mlp_api.datasets import DATASET_PATTERN, ONCE_PATTERN
-from mlp_api.jobs import (
+from mlp_api.apps.apps import MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
+from mlp_api.jobs.jobs import (
     COMMIT_PATTERN,
     JOB_NAME_PATTERN,
     JOB_PATTERN,
@@ -25,10 +24,11 @@ from mlp_api.jobs import (
     SOURCE_PATTERN,
     VARIABLE_PATTERN,
 )
-from mlp_api.notices import CLOCK_PATTERN
-from mlp_api.runs import TAG_PATTERN
-from mlp_api.secrets import KEY_PATTERN
-from mlp_api.sweeps import SWEEP_NAME_PATTERN
+from mlp_api.jobs.runs import TAG_PATTERN
+from mlp_api.jobs.sweeps import SWEEP_NAME_PATTERN
+from mlp_api.platform.notices import CLOCK_PATTERN
+from mlp_api.stored.datasets import DATASET_PATTERN, ONCE_PATTERN
+from mlp_api.stored.secrets import KEY_PATTERN
 from mlp_api.types import CURSOR_PATTERN, LINE_PATTERN, NAME_PATTERN
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg, verbatim

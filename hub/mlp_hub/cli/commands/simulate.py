@@ -16,9 +16,9 @@ from mlp_hub.settings import Settings
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.errors import ScenarioError
 from mlp_hub.simulate.gantt import Gantt
-from mlp_hub.simulate.reading import read
 from mlp_hub.simulate.report import tables
 from mlp_hub.simulate.scenario import Scenario
+from mlp_hub.simulate.scenario_reader import read
 from mlp_language.render import say
 
 MOST_DAYS = 3650

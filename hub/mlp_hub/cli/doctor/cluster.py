@@ -25,8 +25,8 @@ from mlp_hub.executors.kubernetes.probes.policies import (
     reached,
 )
 from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
-from mlp_hub.executors.kubernetes.tenancy import shut
-from mlp_hub.executors.kubernetes.tenancy.needed import Need, lacking
+from mlp_hub.executors.kubernetes.tenancy.policies import admission_check
+from mlp_hub.executors.kubernetes.tenancy.required_rights import Need, lacking
 from mlp_hub.executors.nodes import ConditionKind
 from mlp_hub.kubernetes import kinds, names
 from mlp_hub.kubernetes.client import KubernetesClient
@@ -214,7 +214,7 @@ async def _walls(settings: Settings, client: KubernetesClient) -> list[Check]:
     spaces = [name_of(each) for each in ours if names.TENANT in labels_of(each)]
     if not spaces:
         return []  # nobody has started anything yet
-    if await shut.holds(client, spaces[0]):
+    if await admission_check.holds(client, spaces[0]):
         return [Check("walls", OK, say("{space} refuses pods that the hub did not make", space=spaces[0]))]
     return [
         Check(

@@ -54,8 +54,8 @@ from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
 from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.executors.shared_volume.log_reader import SharedVolumeLogs
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
-from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.workspace import Home
 from mlp_hub.kubernetes.client import KubernetesClient

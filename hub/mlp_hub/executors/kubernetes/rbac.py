@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_hub.executors.kubernetes.tenancy.needed import KEEP, NEEDS, QUEUES, Need
+from mlp_hub.executors.kubernetes.tenancy.required_rights import KEEP, NEEDS, QUEUES, Need
 from mlp_hub.kubernetes import kinds
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import Kind

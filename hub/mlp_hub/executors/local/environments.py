@@ -34,9 +34,9 @@ from mlp_hub.executors.environments import BuildFailed, BuildSteps
 from mlp_hub.executors.local import kernels
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.shared_volume.directories import Directories
-from mlp_hub.executors.shared_volume.erase import remove_directory, remove_directory_in
 from mlp_hub.executors.shared_volume.fence import Acting
-from mlp_hub.executors.shared_volume.sizes import charge_of, entries_beyond, space_of
+from mlp_hub.executors.shared_volume.trees.removal import remove_directory, remove_directory_in
+from mlp_hub.executors.shared_volume.trees.sizes import charge_of, entries_beyond, space_of
 from mlp_hub.executors.workspace import Extent, StoredPlace
 from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox import (

@@ -51,8 +51,8 @@ from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.places import home_mount
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.executors.shared_volume.fence import Fence, Fenced
+from mlp_hub.executors.shared_volume.log_reader import SharedVolumeLogs
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
-from mlp_hub.executors.shared_volume.reading import SharedVolumeLogs
 from mlp_hub.executors.shared_volume.tenant_files import SharedVolumeTenantFiles
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.turns import TimeSlices

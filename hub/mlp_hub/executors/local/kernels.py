@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mlp_hub.domain.runtime.environment import kernel_of
 from mlp_hub.domain.stored.storage import KERNELS
-from mlp_hub.executors.shared_volume.erase import remove_directory_in
+from mlp_hub.executors.shared_volume.trees.removal import remove_directory_in
 from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox import ENVIRONMENTS_AT
 

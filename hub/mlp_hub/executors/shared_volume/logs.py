@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from mlp_hub.executors.base import LogChunk, LogLine
 from mlp_hub.safe_path import DirHandle
-from mlp_hub.sandbox.shim.logs import KEPT, LONGEST, SEGMENT
-from mlp_hub.sandbox.shim.screen import STATE
-from mlp_hub.sandbox.shim.segments import all_segments, lines_between, segments
+from mlp_hub.sandbox.shim.logs.screen import STATE
+from mlp_hub.sandbox.shim.logs.segments import all_segments, lines_between, segments
+from mlp_hub.sandbox.shim.logs.writer import KEPT, LONGEST, SEGMENT
 
 _STATE = STATE.encode()
 OURS = "mlp"

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from mlp_hub.executors.shared_volume.sizes import DEEPEST
+from mlp_hub.executors.shared_volume.trees.sizes import DEEPEST
 from mlp_hub.executors.workspace import Contents
 from mlp_hub.safe_path import DIGEST_ATTRIBUTE, DirHandle
 

@@ -14,10 +14,10 @@ from typing import ParamSpec, TypeVar
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.tenant import DEDICATED, ENCRYPTED, SHARED, Isolation
 from mlp_hub.executors.places import Belonging
-from mlp_hub.executors.shared_volume import moving
 from mlp_hub.executors.shared_volume.directories import Directories
-from mlp_hub.executors.shared_volume.erase import remove_directory_in
 from mlp_hub.executors.shared_volume.fence import Acting
+from mlp_hub.executors.shared_volume.trees import tree_copy
+from mlp_hub.executors.shared_volume.trees.removal import remove_directory_in
 from mlp_hub.executors.tenant_files import Crossing, MovedWrongError, TreeRoom
 from mlp_hub.isolation import RootEntry, lacking
 from mlp_hub.isolation.roots import MARK
@@ -81,7 +81,7 @@ class SharedVolumeTenantFiles:
         did: Callable[[int], None],
     ) -> None:
         """Copy."""
-        await self._act(epoch, self._each, way, what, moving.copy, check_cancelled, did, make=True)
+        await self._act(epoch, self._each, way, what, tree_copy.copy, check_cancelled, did, make=True)
 
     async def compare(
         self,
@@ -94,7 +94,7 @@ class SharedVolumeTenantFiles:
         """Compare."""
 
         def work() -> None:
-            self._each(way, what, moving.compare, check_cancelled, did, make=False)
+            self._each(way, what, tree_copy.compare, check_cancelled, did, make=False)
             os.sync()
 
         await self._act(epoch, work)
@@ -201,7 +201,7 @@ class SharedVolumeTenantFiles:
         with self._tree(way.tenant, way.old) as source:
             for names in self._all_below(what):
                 with contextlib.suppress(FileNotFoundError), source.deep_inside(names) as folder:
-                    needed += moving.added_up(folder, lambda: None)
+                    needed += tree_copy.added_up(folder, lambda: None)
         with self._tree(way.tenant, way.new) as target:
             found = os.fstatvfs(target.fd)
         return TreeRoom(needed, found.f_bavail * found.f_frsize)
@@ -210,7 +210,7 @@ class SharedVolumeTenantFiles:
         self,
         way: Crossing,
         what: Sequence[Belonging],
-        work: Callable[[DirHandle, DirHandle, moving.Pass], None],
+        work: Callable[[DirHandle, DirHandle, tree_copy.Pass], None],
         check_cancelled: Callable[[], None],
         did: Callable[[int], None],
         *,
@@ -230,7 +230,7 @@ class SharedVolumeTenantFiles:
                     if make:
                         _shelf(source, target, names)
                     there = held.enter_context(target.deep_inside(names))
-                    work(folder, there, moving.Pass(check_cancelled, did))
+                    work(folder, there, tree_copy.Pass(check_cancelled, did))
 
     def _dissolve(
         self, tenant: str, kept: Isolation, what: Sequence[Belonging], check_cancelled: Callable[[], None]

@@ -13,15 +13,17 @@ from typing import Concatenate, ParamSpec, TypeVar
 from mlp_hub.domain.stored.model import ModelFormat
 from mlp_hub.executors import scripts
 from mlp_hub.executors.places import home_mount
-from mlp_hub.executors.shared_volume import copying, fetching, spool
+from mlp_hub.executors.shared_volume import spool
 from mlp_hub.executors.shared_volume.checkpoints import newest_checkpoint
 from mlp_hub.executors.shared_volume.directories import Directories
-from mlp_hub.executors.shared_volume.erase import remove_directory, turn_of
 from mlp_hub.executors.shared_volume.fence import Acting
+from mlp_hub.executors.shared_volume.fetch import starter
 from mlp_hub.executors.shared_volume.files import SharedVolumeFile, list_directory, open_file
-from mlp_hub.executors.shared_volume.looking import ModelLooks
 from mlp_hub.executors.shared_volume.manifest import manifest_of
-from mlp_hub.executors.shared_volume.sizes import charge_of, measure, measured, space_of
+from mlp_hub.executors.shared_volume.models.detector_client import ModelLooks
+from mlp_hub.executors.shared_volume.trees import file_copy
+from mlp_hub.executors.shared_volume.trees.removal import remove_directory, turn_of
+from mlp_hub.executors.shared_volume.trees.sizes import charge_of, measure, measured, space_of
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.executors.turns import TimeSlices
 from mlp_hub.executors.workspace import (
@@ -157,7 +159,7 @@ class SharedVolumeWorkspace:
 
     async def extent(self, of: Place, path: str) -> Extent:
         """Add up the files at a path below a run or a home."""
-        return await self._files.run(of.user, self._with, of, copying.extent_of, path)
+        return await self._files.run(of.user, self._with, of, file_copy.extent_of, path)
 
     async def keep(
         self,
@@ -177,7 +179,7 @@ class SharedVolumeWorkspace:
                 self.directories.using(to, write=True) as target,
                 self.directories.using(of) as source,
             ):
-                return copying.copy(source, path, target, most, check_cancelled)
+                return file_copy.copy(source, path, target, most, check_cancelled)
 
         extent = await asyncio.get_running_loop().run_in_executor(self._copier, keep)
         return extent, await self._looks.recognise(to.user, lambda: self.directories.using(to))
@@ -201,7 +203,7 @@ class SharedVolumeWorkspace:
         def fetch() -> Extent:
             roots = self.directories.roots
             with self._fence.acting(epoch), roots.using(to.tenant, write=True) as root:
-                return fetching.fetch(root, source, to, owner, steps)
+                return starter.fetch(root, source, to, owner, steps)
 
         return await asyncio.get_running_loop().run_in_executor(self._fetcher, fetch)
 
@@ -221,13 +223,13 @@ class SharedVolumeWorkspace:
         def remove() -> None:
             roots = self.directories.roots
             with self._fence.acting(epoch), roots.using(of.tenant, write=True) as root:
-                fetching.evict(root, of, owner)
+                starter.evict(root, of, owner)
 
         await asyncio.get_running_loop().run_in_executor(self._eraser, remove)
 
     async def address(self, source: OpenSource, ask: SourceAsk) -> str:
         """Return the address of one request to a source."""
-        return await self._files.run(source.bucket, fetching.address, source, ask)
+        return await self._files.run(source.bucket, starter.address, source, ask)
 
     async def erase_stored(self, of: StoredPlace, epoch: int, check_cancelled: Callable[[], None]) -> None:
         """Remove the files of something that is stored."""

@@ -18,7 +18,7 @@ from mlp_hub.hub_integration.pages.language import SETTING, language, texts
 from mlp_hub.settings import Settings
 from mlp_language.catalogue import COOKIE, LANGUAGES
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
-from mlp_spawner.service import ServiceClient
+from mlp_spawner.quota.service_client import ServiceClient
 
 PAGE = "language"
 KEPT_DAYS = 365

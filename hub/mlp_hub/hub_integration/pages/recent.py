@@ -24,7 +24,7 @@ from mlp_hub.hub_integration.accounts import accounts
 from mlp_hub.hub_integration.accounts.logins import ENTERED
 from mlp_hub.hub_integration.pages import pages
 from mlp_hub.hub_integration.pages.language import said
-from mlp_hub.hub_integration.providers.paths import confirm_url
+from mlp_hub.hub_integration.providers.login.paths import confirm_url
 from mlp_hub.hub_integration.tokens import cli_login
 from mlp_hub.settings import Settings
 from mlp_language.message import msg

@@ -20,7 +20,7 @@ from mlp_hub.api.auth.scopes import ACCESS, JOBS_READ, JOBS_WRITE, PREFIX, TENAN
 from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.settings import Settings
 from mlp_language.message import NOTHING, Message, Span, msg
-from mlp_spawner.service import ServiceClient
+from mlp_spawner.quota.service_client import ServiceClient
 
 PAGE = "token.html"
 DAY_S = 86_400

@@ -18,10 +18,10 @@ from typing import Literal
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPRequest
 from tornado.httputil import url_concat
 
-from mlp_hub.hub_integration.providers import github, oidc
-from mlp_hub.hub_integration.providers.discovery import WELL_KNOWN, Discovery, Document
-from mlp_hub.hub_integration.providers.paths import ARRIVE
-from mlp_hub.hub_integration.providers.provider_client import (
+from mlp_hub.hub_integration.providers.login.paths import ARRIVE
+from mlp_hub.hub_integration.providers.protocols import github, oidc
+from mlp_hub.hub_integration.providers.protocols.discovery import WELL_KNOWN, Discovery, Document
+from mlp_hub.hub_integration.providers.protocols.provider_client import (
     TIMEOUT_S,
     ProviderAway,
     ProviderClient,

@@ -33,7 +33,7 @@ from mlp_hub.hub_integration.tokens.tokens import take_back, too_many
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg, to_data
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
-from mlp_spawner.service import ServiceClient
+from mlp_spawner.quota.service_client import ServiceClient
 
 PAGE = "/mlp-login"
 EXCHANGE = r"/api/mlp/cli-token"
@@ -178,7 +178,7 @@ class CodeExchange(TokenGiver):
 
 
 class LoginWays(APIHandler):  # type: ignore[misc]
-    """First request of `mlp login`: `flow` is the provider's device flow, if any (`providers/device.py`)."""
+    """First request of `mlp login`: `flow` is the provider's device flow, if any (`providers/login/device.py`)."""
 
     flow: Any = None
 
@@ -199,6 +199,6 @@ def install(settings: Settings) -> None:
     TokenGiver.service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
     default_handlers.extend([(PAGE, TerminalLoginPage), (EXCHANGE, CodeExchange), (WAYS, LoginWays)])
     if settings.login_cli_client_id:
-        from mlp_hub.hub_integration.providers import device  # noqa: PLC0415 - loads what reads signatures
+        from mlp_hub.hub_integration.providers.login import device  # noqa: PLC0415 - loads what reads signatures
 
         default_handlers.extend(device.handlers(settings))

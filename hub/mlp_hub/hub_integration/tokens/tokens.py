@@ -28,7 +28,7 @@ from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.settings import Settings
 from mlp_language.message import Message, msg
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
-from mlp_spawner.service import ServiceClient
+from mlp_spawner.quota.service_client import ServiceClient
 
 SLACK_S = 60
 """Seconds that a token may hold longer by its request: the time that it took to make; it is taken off again."""

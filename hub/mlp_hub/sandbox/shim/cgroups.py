@@ -8,7 +8,8 @@ import signal
 import time
 from typing import Any
 
-from mlp_hub.sandbox.shim import files, logs
+from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim.logs import writer
 
 
 def _write(path: str, value: str) -> None:
@@ -41,7 +42,7 @@ ENDING = "ending"
 """Beside the sandboxes' groups: where a shim goes to remove its own, since who is in a group cannot."""
 _SHIM_MIB = 32
 _STARTERS_MIB, _STARTER_MIB = 64, 16  # of what starts the ranks, and of each rank's own starter
-_LOG_MIB = (logs.KEPT + 2) * logs.SEGMENT >> 20
+_LOG_MIB = (writer.KEPT + 2) * writer.SEGMENT >> 20
 
 
 class Groups:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.asking import AskedProcesses, chain
-from mlp_hub.sandbox.shim.inside import ASKED, OVER
+from mlp_hub.sandbox.shim.programs.inside import ASKED, OVER
 
 if TYPE_CHECKING:
     from mlp_hub.sandbox.shim.ranks import RankProcess

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mlp_hub.sandbox.shim import files, logs
+from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim.logs import writer
 
 _MESSAGE = 4 << 10  # bytes; what is longer is cut off and thereby no message
 _TURN = 16  # messages and new senders that are taken at once
@@ -37,7 +38,7 @@ class RankProcess:
             None  # by the monotonic clock: its program came to its end, or its process ended
         )
         self.told_over = False  # its program came to its end, by its own account
-        self.streams: tuple[logs.Stream, ...] = ()
+        self.streams: tuple[writer.Stream, ...] = ()
 
     def end(self, code: int | None, signum: int | None, *, excused: bool) -> bool:
         """Record its end; return whether that is a failure."""
@@ -79,7 +80,7 @@ class Reports:
         self._room = 4 * ranks + 16
         self._last = ranks - 1
         self._most = 8 * ranks + 64  # far more than honest ranks have to say
-        self._bucket = logs.Bucket(_RATE, self._most)
+        self._bucket = writer.Bucket(_RATE, self._most)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         fd = os.open(directory, os.O_PATH | os.O_CLOEXEC)
         try:  # by descriptor, since a socket's path has but 107 bytes

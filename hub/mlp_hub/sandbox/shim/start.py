@@ -99,7 +99,7 @@ def _start_bare(
     status_r, status_w = os.pipe()
     block_r, block_w = os.pipe()
     shim, file_mib = os.getpid(), spec["limits"].get("file_mib", 0)
-    command = [sys.executable, "-IS", f"{here}/bare.py", str(status_w), str(block_r), str(what)]
+    command = [sys.executable, "-IS", f"{here}/programs/bare.py", str(status_w), str(block_r), str(what)]
     pid = os.fork()
     if pid == 0:
         try:
@@ -213,7 +213,7 @@ def _control(directory: str, plan: dict[str, Any]) -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     contents = {"plan.json": json.dumps(plan).encode()}
     for name in ("inside.py", "by_mpi4py.py", "by_python.py"):
-        with open(f"{here}/{name}", "rb") as file:
+        with open(f"{here}/programs/{name}", "rb") as file:
             contents[name] = file.read()
     for name, content in contents.items():
         with open(f"{directory}/{name}", "wb") as file:

@@ -14,16 +14,17 @@ import termios
 import time
 from typing import Any
 
-from mlp_hub.sandbox.shim import cgroups, files, logs
+from mlp_hub.sandbox.shim import cgroups, files
+from mlp_hub.sandbox.shim.diagnosis.messages import msg
+from mlp_hub.sandbox.shim.diagnosis.outcome import FirstFailure, conclude
+from mlp_hub.sandbox.shim.diagnosis.remarks import Remarks
 from mlp_hub.sandbox.shim.ending import Ending
 from mlp_hub.sandbox.shim.keep import Keeper
-from mlp_hub.sandbox.shim.losses import Losses
-from mlp_hub.sandbox.shim.measure import Meter, hungriest, roots
+from mlp_hub.sandbox.shim.logs import writer
+from mlp_hub.sandbox.shim.logs.losses import Losses
 from mlp_hub.sandbox.shim.network import Outbound, wanted
-from mlp_hub.sandbox.shim.outcome import FirstFailure, conclude
+from mlp_hub.sandbox.shim.rank_usage import Meter, hungriest, roots
 from mlp_hub.sandbox.shim.ranks import RankProcess, Reports, host_pid, small_int
-from mlp_hub.sandbox.shim.remarks import Remarks
-from mlp_hub.sandbox.shim.said import msg
 from mlp_hub.sandbox.shim.start import Started, make_listener, start
 
 TEARDOWN_S = 5.0  # the longest that the other ranks get once one has failed
@@ -63,15 +64,15 @@ class RankSupervisor:
         self.notes: list[str] = []
         self._limit: float | None = None
         self._deadline: float | None = None
-        self.launcher = logs.Stream(None, "stderr")
+        self.launcher = writer.Stream(None, "stderr")
         self._poll = select.poll()
-        self._pipes: dict[int, logs.Stream] = {}
+        self._pipes: dict[int, writer.Stream] = {}
         self._paused_until = 0.0
         self._deaf_until = 0.0
         self._again_at = 0.0
-        self._bucket = logs.Bucket()
+        self._bucket = writer.Bucket()
         self._losses: Losses | None = None
-        self._rank_logs: list[logs.RankLog] = []
+        self._rank_logs: list[writer.RankLog] = []
         self._status_rest = b""
         self._status_ended = False
         self.child_fd: int | None = None
@@ -128,16 +129,16 @@ class RankSupervisor:
         self._poll.register(reports, select.POLLIN)
         return reports
 
-    def _rank_streams(self, number: int) -> tuple[logs.Stream, logs.Stream]:
-        log = logs.RankLog(self.log_dir, number, self._bucket, self._losses)
+    def _rank_streams(self, number: int) -> tuple[writer.Stream, writer.Stream]:
+        log = writer.RankLog(self.log_dir, number, self._bucket, self._losses)
         self._rank_logs.append(log)
-        return logs.pair(log)
+        return writer.pair(log)
 
     # -- what happens
 
     def _loop(self) -> None:
         while self.status is None or self.child_fd is not None:
-            for fd, _ in logs.steered_first(self._poll.poll(self._timeout()), self._pipes):
+            for fd, _ in writer.steered_first(self._poll.poll(self._timeout()), self._pipes):
                 if fd == self._wake:
                     self._on_wake()
                 elif fd == self.child_fd:
@@ -503,7 +504,7 @@ class RankSupervisor:
     def _drain(self, fd: int, end: float) -> None:
         """Take what is in the pipe now, and nothing that comes later: its other end may have been handed to others."""
         left = int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
-        until = self._bucket.taken + logs.SEGMENT
+        until = self._bucket.taken + writer.SEGMENT
         with contextlib.suppress(BlockingIOError):
             while left > 0 and (data := os.read(fd, min(left, self._most(fd)))):
                 left -= len(data)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from mlp_api import announcements as api
+from mlp_api.platform import announcements as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.announcement import Announcement, Level
 from mlp_hub.domain.tenants.tenant import no_such_tenant

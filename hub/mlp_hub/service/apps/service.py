@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from msgspec import UNSET
 
-from mlp_api import apps as api
+from mlp_api.apps import apps as api
 from mlp_hub.domain.apps.app import App, AppPhase, AppSpec, check_app_move
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.jobs import names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from mlp_api import apps as api
+from mlp_api.apps import apps as api
 from mlp_api.localized import Detail, Text
 from mlp_hub.domain.apps.app import App, AppAccess, AppPhase, AppSpec
 from mlp_hub.domain.jobs import names

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from mlp_api import audit as api
 from mlp_api.localized import Text
+from mlp_api.platform import audit as api
 from mlp_hub.domain.audit_chain import ChainLink
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.span import NEWEST, RowSpan

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NoReturn, TypeVar
 
-from mlp_api import bookings as booking_api
+from mlp_api.teams import bookings as booking_api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.resources import Quota

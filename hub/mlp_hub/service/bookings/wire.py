@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlp_api import bookings as booking_api
 from mlp_api.localized import Text
+from mlp_api.teams import bookings as booking_api
 from mlp_hub.domain.workload.booking import BookedWindow
 from mlp_hub.service.support.units import limit_to, when
 from mlp_language.message import Message

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from mlp_api import datasets as api
 from mlp_api.localized import Text
+from mlp_api.stored import datasets as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.stored.dataset import Dataset, DatasetPhase, SourceMode, check_dataset_move
 from mlp_hub.domain.stored.storage import StoredItem, StoredKind

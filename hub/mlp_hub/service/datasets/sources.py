@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from mlp_api.datasets import DatasetSource
+from mlp_api.stored.datasets import DatasetSource
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.dataset import Dataset, ObjectSource, SourceMode
 from mlp_hub.executors.workspace import OpenSource

@@ -24,7 +24,7 @@ from mlp_hub.executors.workspace import LOOK_EVERY_S, Home, Place, Size, Space
 from mlp_hub.scheduler.model.types import Verdict
 from mlp_hub.service.config import DiskPolicy
 from mlp_hub.service.disk import rules
-from mlp_hub.service.disk.look import Look, Looker
+from mlp_hub.service.disk.measurement import Look, Looker
 from mlp_hub.service.disk.reserve import DiskReserve
 from mlp_hub.service.disk.rules import DiskWriter
 from mlp_hub.service.health.problems import Problem

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from mlp_api import environments as api
-from mlp_api import users as users_api
+from mlp_api.accounts import users as users_api
 from mlp_api.localized import Text
+from mlp_api.stored import environments as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.runtime.environment import (
     Environment,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_api import jobs as jobs_api
+from mlp_api.jobs import jobs as jobs_api
 from mlp_api.localized import Text
 from mlp_hub.scheduler.model.outlook import Outlook, TimeRange
 from mlp_hub.service.support.units import when

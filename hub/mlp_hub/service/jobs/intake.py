@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import FINAL, PHASES, Job, JobSpec, Target
 from mlp_hub.domain.tenants.tenant_context import SYSTEM

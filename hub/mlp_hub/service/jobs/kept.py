@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from mlp_api.jobs import Provenance
+from mlp_api.jobs.jobs import Provenance
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Job, JobSpec
 from mlp_hub.domain.jobs.run import MOST_PARAMS, Origin, ParamValue, UsedDataset, scalars

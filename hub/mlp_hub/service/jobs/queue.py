@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_api import jobs as jobs_api
+from mlp_api.jobs import jobs as jobs_api
 from mlp_hub.domain.jobs.job import HOLDING, Job, Phase
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.scheduler.model.types import Wait

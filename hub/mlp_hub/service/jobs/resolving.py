@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NoReturn
 
-from mlp_api.jobs import JobCreate
+from mlp_api.jobs.jobs import JobCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import JobSpec
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState

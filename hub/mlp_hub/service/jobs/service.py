@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mlp_api import jobs as jobs_api
+from mlp_api.jobs import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, PHASES, WAITING, Job, Phase, State, Target, state_of
 from mlp_hub.domain.tenants.tenant import Role

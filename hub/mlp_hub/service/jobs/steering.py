@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import UNSET
 
-from mlp_api import jobs as api
+from mlp_api.jobs import jobs as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import HOLDING, PHASES, PRIORITIES, WAITING, Job, Phase, Target
 from mlp_hub.scheduler.model.types import SchedulingPolicy

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from msgspec import UNSET, structs
 
-from mlp_api import jobs as jobs_api
+from mlp_api.jobs import jobs as jobs_api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.run import Origin

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import NoReturn
 
-from mlp_api.jobs import MOST_RANKS
+from mlp_api.jobs.jobs import MOST_RANKS
 from mlp_hub.domain.dimensions import BY_NAME
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import PRIORITIES, ExternalJob, JobSpec

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from mlp_api import jobs as jobs_api
 from mlp_api import types as api_types
-from mlp_api.jobs import Sureness
+from mlp_api.jobs import jobs as jobs_api
+from mlp_api.jobs.jobs import Sureness
 from mlp_api.localized import Detail, Text
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.facts import LABELS, Fact

@@ -18,8 +18,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from mlp_api.jobs import SOURCE_PATTERN
-from mlp_api.metrics import MetricAck
+from mlp_api.jobs.jobs import SOURCE_PATTERN
+from mlp_api.jobs.metrics import MetricAck
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext

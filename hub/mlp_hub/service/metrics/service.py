@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import cast
 
-from mlp_api.metrics import MetricAck, MetricBatch
+from mlp_api.jobs.metrics import MetricAck, MetricBatch
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, PHASES, Job, with_progress
 from mlp_hub.domain.jobs.points import SpooledPoint, values_of

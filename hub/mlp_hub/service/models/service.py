@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mlp_api import models as api
+from mlp_api.stored import models as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.stored.model import ModelPhase, ModelSource, ModelStage, ModelVersion, check_model_move
@@ -16,7 +16,7 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.executors.places import Home
 from mlp_hub.executors.workspace import DirectoryPage, Extent, JobRun, OpenFile
 from mlp_hub.service.lifecycle.stored import place_of
-from mlp_hub.service.models import source
+from mlp_hub.service.models import lineage as source
 from mlp_hub.service.models.wire import mlmodel, to_wire
 from mlp_hub.service.models.worker import ModelWorker, source_place
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from mlp_api import models as api
 from mlp_api.localized import Text
+from mlp_api.stored import models as api
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.stored.model import ModelPhase, ModelStage, ModelVersion
-from mlp_hub.service.models.source import lineage_from, text_of
+from mlp_hub.service.models.lineage import lineage_from, text_of
 from mlp_hub.service.support.units import when
 
 _STATES: Mapping[ModelPhase, api.ModelState] = {

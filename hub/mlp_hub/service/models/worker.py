@@ -23,7 +23,7 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.workspace import Extent, Home, JobRun, Place, Unfinished
 from mlp_hub.service.lifecycle.stored import StoredWorker, WorkerContext, place_of
-from mlp_hub.service.models.source import text_of
+from mlp_hub.service.models.lineage import text_of
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_hub.service.support.told import notifying
 from mlp_hub.store.tx import Tx

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mlp_api import nodes as api
+from mlp_api.platform import nodes as api
 from mlp_hub.domain.errors import MLPError, Reason, Refused, not_found
 from mlp_hub.domain.jobs.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.tenants.account_names import THE_HUB

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from zoneinfo import ZoneInfoNotFoundError
 
-from mlp_api import notices as api
 from mlp_api.localized import Detail, Text
+from mlp_api.platform import notices as api
 from mlp_api.terms import NoticeEvent
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.notice import (

@@ -13,10 +13,10 @@ from heapq import nsmallest
 
 import msgspec
 
-from mlp_api import overview as api
 from mlp_api import types
-from mlp_api.jobs import QueueEntry
+from mlp_api.jobs.jobs import QueueEntry
 from mlp_api.localized import Text
+from mlp_api.platform import overview as api
 from mlp_hub.domain.apps.app import App, AppPhase
 from mlp_hub.domain.dimensions import COUNTED, FLAT
 from mlp_hub.domain.jobs.job import Job, Phase

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from mlp_api import whatif as api
+from mlp_api.platform import whatif as api
 from mlp_hub.domain.errors import not_found
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.scheduler.cycle.grounds import Grounds

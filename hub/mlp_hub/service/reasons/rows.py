@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from mlp_api import whatif as api
 from mlp_api.localized import Detail, Text
+from mlp_api.platform import whatif as api
 from mlp_hub.domain.errors import Reason
 from mlp_hub.service.support.units import when
 from mlp_hub.store.records import StoredDecision

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Literal
 
-from mlp_api.runs import Curve
+from mlp_api.jobs.runs import Curve
 from mlp_hub.domain.jobs.run import AXES
 
 By = Literal["step", "epoch", "time"]

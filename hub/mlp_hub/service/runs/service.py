@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from mlp_api import runs as runs_api
+from mlp_api.jobs import runs as runs_api
 from mlp_api.localized import Text
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.jobs.runquery import parse, parse_order

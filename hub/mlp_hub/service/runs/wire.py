@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mlp_api import runs as runs_api
+from mlp_api.jobs import runs as runs_api
 from mlp_hub.domain.jobs.job import FINAL, state_of
 from mlp_hub.domain.jobs.run import MetricSummary
 from mlp_hub.domain.resources import HOUR_S

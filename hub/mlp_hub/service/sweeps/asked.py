@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from mlp_api import sweeps as api
+from mlp_api.jobs import sweeps as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import JobSpec
 from mlp_hub.domain.jobs.space import Grid, check_grid, parse_array, parse_space

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from statistics import median
 
-from mlp_api import sweeps as api
+from mlp_api.jobs import sweeps as api
 from mlp_api.localized import Text
 from mlp_hub.domain.jobs.job import JobSpec, Phase
 from mlp_hub.domain.jobs.sweep import Budget, SweepSpec, TrialState

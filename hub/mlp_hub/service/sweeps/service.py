@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from mlp_api import sweeps as api
+from mlp_api.jobs import sweeps as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.jobs.sweep import (

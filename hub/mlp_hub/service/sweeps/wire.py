@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from mlp_api import sweeps as api
+from mlp_api.jobs import sweeps as api
 from mlp_api.localized import Detail, Text
 from mlp_hub.domain.jobs.job import Job, Phase
 from mlp_hub.domain.jobs.space import Choice, Range

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlp_api import teams as api
+from mlp_api.teams import teams as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT

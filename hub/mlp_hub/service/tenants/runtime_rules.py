@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from mlp_api import runtimes as api
+from mlp_api.jobs import runtimes as api
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.runtime import template
 from mlp_hub.domain.runtime.image import check_image

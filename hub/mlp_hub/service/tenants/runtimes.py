@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from mlp_api import runtimes as api
+from mlp_api.jobs import runtimes as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.jobs.job import WAITING, Job
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState

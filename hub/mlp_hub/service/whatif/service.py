@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from mlp_api import whatif as api
 from mlp_api.localized import Text
+from mlp_api.platform import whatif as api
 from mlp_hub import helpers
 from mlp_hub.domain.dimensions import DIMENSIONS, FLAT, MILLI, NAMES, WHOLE
 from mlp_hub.domain.errors import Reason, Refused, Unavailable

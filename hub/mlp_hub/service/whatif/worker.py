@@ -19,7 +19,7 @@ from mlp_hub.simulate.continued import Continued
 from mlp_hub.simulate.engine import Simulation
 from mlp_hub.simulate.errors import ScenarioError
 from mlp_hub.simulate.gantt import Gantt
-from mlp_hub.simulate.reading import read_value
+from mlp_hub.simulate.scenario_reader import read_value
 from mlp_language.message import Message, msg, to_data, verbatim
 
 MOST_LINES = 5000

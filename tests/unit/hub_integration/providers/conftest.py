@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.provider import PendingLogin
+from mlp_hub.hub_integration.providers.protocols.oidc import OidcProvider
+from mlp_hub.hub_integration.providers.protocols.provider import PendingLogin
 from mlp_hub.settings import Settings
 from support.login.stand_in_issuer import StandIn, stand_in
 

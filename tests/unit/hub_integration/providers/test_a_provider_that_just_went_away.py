@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlp_hub.hub_integration.providers.discovery import NOW_S, READ_AGAIN_S, Discovery
-from mlp_hub.hub_integration.providers.provider_client import ProviderAway, ProviderClient
+from mlp_hub.hub_integration.providers.protocols.discovery import NOW_S, READ_AGAIN_S, Discovery
+from mlp_hub.hub_integration.providers.protocols.provider_client import ProviderAway, ProviderClient
 from support.login.stand_in_issuer import StandIn
 
 DOCUMENT = "/.well-known/openid-configuration"

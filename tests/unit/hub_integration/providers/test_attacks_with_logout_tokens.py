@@ -15,11 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jupyterhub import orm
 from jupyterhub.apihandlers.base import APIHandler
 
-from mlp_hub.hub_integration.providers import logout
-from mlp_hub.hub_integration.providers import taken as tokens
-from mlp_hub.hub_integration.providers.discovery import Document
-from mlp_hub.hub_integration.providers.logout import EVENT, LONGEST_S, LogoutHandler, SessionEnd, check
-from mlp_hub.hub_integration.providers.provider import TokenRefused
+from mlp_hub.hub_integration.providers.protocols.discovery import Document
+from mlp_hub.hub_integration.providers.protocols.provider import TokenRefused
+from mlp_hub.hub_integration.providers.records import used_tokens as tokens
+from mlp_hub.hub_integration.providers.sync import logout
+from mlp_hub.hub_integration.providers.sync.logout import EVENT, LONGEST_S, LogoutHandler, SessionEnd, check
 from mlp_language.render import plain
 
 ISSUER, US, NOW, SKEW_S = "https://sso.example.org/realms/mlp", "mlp-hub", 1_800_000_000.0, 30.0

@@ -14,9 +14,9 @@ from jupyterhub import orm
 from nativeauthenticator.orm import UserInfo
 
 from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
-from mlp_hub.hub_integration.providers import identities
-from mlp_hub.hub_integration.providers.authenticator import ARRIVAL, CompanyAccounts
-from mlp_hub.hub_integration.providers.provider import LoginResult, PendingLogin, ProviderIdentity
+from mlp_hub.hub_integration.providers.login.authenticator import ARRIVAL, CompanyAccounts
+from mlp_hub.hub_integration.providers.protocols.provider import LoginResult, PendingLogin, ProviderIdentity
+from mlp_hub.hub_integration.providers.records import identities
 from mlp_hub.settings import Settings
 
 ANN = ProviderIdentity(

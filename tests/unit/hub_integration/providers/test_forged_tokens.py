@@ -17,8 +17,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.provider import LoginResult, PendingLogin, TokenRefused
+from mlp_hub.hub_integration.providers.protocols.oidc import OidcProvider
+from mlp_hub.hub_integration.providers.protocols.provider import LoginResult, PendingLogin, TokenRefused
 from support.login.stand_in_issuer import CLIENT, StandIn, private_key, published, unsigned
 
 HOUR = 3600

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.hub_integration.providers.github import GitHubProvider
-from mlp_hub.hub_integration.providers.provider import (
+from mlp_hub.hub_integration.providers.protocols.github import GitHubProvider
+from mlp_hub.hub_integration.providers.protocols.provider import (
     LoginEnded,
     LoginResult,
     PendingLogin,
     ProviderUnreachable,
     TokenRefused,
 )
-from mlp_hub.hub_integration.providers.provider_client import ProviderAnswer
+from mlp_hub.hub_integration.providers.protocols.provider_client import ProviderAnswer
 from mlp_hub.settings import Settings
 
 AT = "https://github.example.org"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jupyterhub import orm
 
 from mlp_hub.domain.tenants.account_names import is_valid
-from mlp_hub.hub_integration.providers import identities
-from mlp_hub.hub_integration.providers.provider import ProviderIdentity
+from mlp_hub.hub_integration.providers.protocols.provider import ProviderIdentity
+from mlp_hub.hub_integration.providers.records import identities
 
 ANN = ProviderIdentity("https://sso.example", "s-ann", "ann", "ann@example.org", True, ("/ml/red",), False)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.hub_integration.providers.github import GitHubProvider
-from mlp_hub.hub_integration.providers.kinds import PROVIDERS
+from mlp_hub.hub_integration.providers.protocols.github import GitHubProvider
+from mlp_hub.hub_integration.providers.protocols.kinds import PROVIDERS
 from mlp_hub.settings import Settings
 from mlp_hub.settings.login_kinds import LOGIN_KINDS
 

@@ -26,9 +26,9 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from mlp_hub.hub_integration.accounts import logins
-from mlp_hub.hub_integration.providers import ends, identities, sids
-from mlp_hub.hub_integration.providers.people import HubPeople
-from mlp_hub.hub_integration.providers.provider import NotStoredError, ProviderIdentity
+from mlp_hub.hub_integration.providers.protocols.provider import NotStoredError, ProviderIdentity
+from mlp_hub.hub_integration.providers.records import ended_logins, identities, provider_sessions
+from mlp_hub.hub_integration.providers.sync.people import HubPeople
 
 DAY_S = 86_400.0
 SERVER = ""
@@ -99,7 +99,7 @@ def hub() -> Iterator[Hub]:
 
 
 def age(hub: Hub, name: str, seconds: float) -> None:
-    known = hub.db.get(ends.LoginEnd, name)
+    known = hub.db.get(ended_logins.LoginEnd, name)
     known.at -= timedelta(seconds=seconds)
     hub.db.commit()
 
@@ -134,7 +134,7 @@ async def test_a_login_without_a_browser_restores_access_and_creates_no_browser_
     people = hub.people(unseen_s=0)
     await people.end("ann", why)
     people.note_identity("ann", ProviderIdentity("i", "s-ann", "ann", "", False, (), False), ["/ml/red"])
-    assert not ends.has(hub.db, "ann")
+    assert not ended_logins.has(hub.db, "ann")
     assert hub.groups["ann"] == ["/ml/red"]
     assert hub.states["ann"] is None
     people.note_identity("nobody", ProviderIdentity("i", "s-no", "no", "", False, (), False), [])
@@ -182,7 +182,7 @@ async def test_a_server_that_could_not_be_ended_is_ended_at_a_later_turn_and_onc
 
 async def test_a_hub_that_died_meanwhile_ends_them_when_it_is_back(hub: Hub) -> None:
     hub.add("ann", server=True)
-    ends.note(hub.db, "ann", "disabled")  # it died before anything else
+    ended_logins.note(hub.db, "ann", "disabled")  # it died before anything else
     hub.db.commit()
     hub.people().end_servers_left()
     await settled()
@@ -220,7 +220,7 @@ async def test_a_provider_session_is_matched_to_its_user_only_by_its_name(hub: H
     for name, session in (("ann", "one"), ("bob", "two"), ("ann", "three"), ("bob", "")):
         identity = ProviderIdentity("i", f"s-{name}", name, "", False, (), False)
         await people.keep(name, identity, [], {"session": session})
-    found = {session: sids.names_of(hub.db, session) for session in ("one", "two", "three", "")}
+    found = {session: provider_sessions.names_of(hub.db, session) for session in ("one", "two", "three", "")}
     assert found == {"one": [], "two": [], "three": ["ann"], "": []}
 
 
@@ -231,7 +231,9 @@ def in_browsers(hub: Hub, name: str, *sessions: str) -> orm.User:
         held = logins.begin(hub.db, user.id)
         browser = f"browser-{name}-{number}"
         hub.db.add(orm.APIToken(user=user, token=secrets.token_hex(8), session_id=browser))
-        sids.note_browser(hub.db, user.id, login=logins.digest(held), session=session, hub_session=browser)
+        provider_sessions.note_browser(
+            hub.db, user.id, login=logins.digest(held), session=session, hub_session=browser
+        )
     return user
 
 
@@ -240,10 +242,14 @@ def test_the_end_of_one_session_ends_the_browser_that_logged_in_by_it_and_no_oth
     hub.add("bob")
     hub.people()
     ann, bob = in_browsers(hub, "ann", "one", "two", "three"), in_browsers(hub, "bob", "four")
-    assert [sids.names_of(hub.db, session) for session in ("two", "four", "none")] == [["ann"], ["bob"], []]
-    assert sids.end_browsers(hub.db, bob, "two") == 0, "it is another's"
-    assert sids.end_browsers(hub.db, ann, "two") == 1
-    assert sids.end_browsers(hub.db, ann, "two") == 0
+    assert [provider_sessions.names_of(hub.db, session) for session in ("two", "four", "none")] == [
+        ["ann"],
+        ["bob"],
+        [],
+    ]
+    assert provider_sessions.end_browsers(hub.db, bob, "two") == 0, "it is another's"
+    assert provider_sessions.end_browsers(hub.db, ann, "two") == 1
+    assert provider_sessions.end_browsers(hub.db, ann, "two") == 0
     left = {token.session_id for token in hub.db.query(orm.APIToken)}
     assert left == {"browser-ann-0", "browser-ann-2", "browser-bob-0"}
     assert hub.db.query(logins.Login).count() == 3
@@ -254,10 +260,12 @@ def test_the_number_of_browsers_per_user_is_limited_and_the_oldest_is_forgotten_
     hub.add("bob")
     hub.people()
     bob = in_browsers(hub, "bob", "bobs")
-    in_browsers(hub, "ann", *(f"s-{n}" for n in range(sids.BROWSERS_MAX + 2)))
-    known = [bool(sids.names_of(hub.db, f"s-{n}")) for n in range(sids.BROWSERS_MAX + 2)]
-    assert known == [False, False] + [True] * sids.BROWSERS_MAX
-    assert sids.end_browsers(hub.db, bob, "bobs") == 1
+    in_browsers(hub, "ann", *(f"s-{n}" for n in range(provider_sessions.BROWSERS_MAX + 2)))
+    known = [
+        bool(provider_sessions.names_of(hub.db, f"s-{n}")) for n in range(provider_sessions.BROWSERS_MAX + 2)
+    ]
+    assert known == [False, False] + [True] * provider_sessions.BROWSERS_MAX
+    assert provider_sessions.end_browsers(hub.db, bob, "bobs") == 1
 
 
 def login_by(session: str, **more: str) -> dict[str, str]:
@@ -267,10 +275,12 @@ def login_by(session: str, **more: str) -> dict[str, str]:
 
 async def keep_all(hub: Hub, user: orm.User, *states: dict[str, str]) -> list[str]:
     """Keep what the provider gave to each browser, and return their logins."""
-    mine = hub.db.query(sids.ProviderBrowser).filter(sids.ProviderBrowser.user_id == user.id)
-    held = [row.login for row in mine.order_by(sids.ProviderBrowser.begun)]
+    mine = hub.db.query(provider_sessions.ProviderBrowser).filter(
+        provider_sessions.ProviderBrowser.user_id == user.id
+    )
+    held = [row.login for row in mine.order_by(provider_sessions.ProviderBrowser.begun)]
     for login, state in zip(held, states, strict=True):
-        await sids.keep_login(hub.db, user.id, login, state)
+        await provider_sessions.keep_login(hub.db, user.id, login, state)
     return held
 
 
@@ -285,13 +295,15 @@ async def test_each_browser_keeps_what_the_provider_gave_at_its_own_login_encryp
     hub.people()
     ann = in_browsers(hub, "ann", "one", "")
     held = await keep_all(hub, ann, login_by("one", id_token="first"), login_by("", id_token="second"))
-    await sids.keep_login(hub.db, ann.id, "nobody's", login_by("one"))
-    found = [(await sids.login_of(hub.db, login)).get("id_token") for login in (*held, "nobody's", "")]
+    await provider_sessions.keep_login(hub.db, ann.id, "nobody's", login_by("one"))
+    found = [
+        (await provider_sessions.login_of(hub.db, login)).get("id_token") for login in (*held, "nobody's", "")
+    ]
     assert found == ["first", "second", None, None]
-    assert not any(b"first" in row.token for row in hub.db.query(sids.ProviderLogin))
-    sids.forget_browsers(hub.db, login=held[1])
-    assert sids.end_browsers(hub.db, ann, "one") == 1
-    assert hub.db.query(sids.ProviderLogin).count() == 0
+    assert not any(b"first" in row.token for row in hub.db.query(provider_sessions.ProviderLogin))
+    provider_sessions.forget_browsers(hub.db, login=held[1])
+    assert provider_sessions.end_browsers(hub.db, ann, "one") == 1
+    assert hub.db.query(provider_sessions.ProviderLogin).count() == 0
 
 
 @pytest.mark.usefixtures("key")
@@ -307,7 +319,7 @@ async def test_after_a_logout_in_the_newest_browser_an_older_one_stays_and_refre
         "one", groups="now", refresh_token="", id_token=""
     )
     assert hub.states["ann"]["session"] == "one"
-    assert {row.session for row in hub.db.query(sids.ProviderBrowser)} == {"one"}
+    assert {row.session for row in hub.db.query(provider_sessions.ProviderBrowser)} == {"one"}
     assert await people.go_on_by_another("ann", hub.states["ann"]) is None, "that was the last"
 
 
@@ -320,7 +332,7 @@ async def test_a_session_that_ended_ends_its_browsers_though_the_person_logged_i
     in_browsers(hub, "ann", "one", "two")
     hub.states["ann"] = login_by("two")
     assert await people.go_on_by_another("ann", login_by("one")) == login_by("two")
-    assert {row.session for row in hub.db.query(sids.ProviderBrowser)} == {"two"}
+    assert {row.session for row in hub.db.query(provider_sessions.ProviderBrowser)} == {"two"}
     assert {token.session_id for token in hub.db.query(orm.APIToken)} == {"browser-ann-1"}
 
 
@@ -350,7 +362,7 @@ async def test_tokens_of_a_browser_that_is_logged_out_here_are_forgotten_with_th
     await people.keep(
         "ann", ProviderIdentity("i", "ann's", "ann", "", False, (), False), [], login_by(renewed)
     )
-    assert hub.db.query(sids.ProviderLogin).count() == 0
+    assert hub.db.query(provider_sessions.ProviderLogin).count() == 0
 
 
 @pytest.mark.usefixtures("key")
@@ -373,11 +385,11 @@ async def test_renewed_tokens_are_kept_for_the_browsers_of_their_session_and_all
     held = await keep_all(hub, ann, login_by("one"), login_by("two"))
     identity = ProviderIdentity("i", "ann's", "ann", "", False, (), False)
     await people.keep("ann", identity, [], login_by("two", refresh_token="renewed"))
-    found = [(await sids.login_of(hub.db, login)).get("refresh_token") for login in held]
+    found = [(await provider_sessions.login_of(hub.db, login)).get("refresh_token") for login in held]
     assert found == [None, "renewed"]
     await people.end("ann", "disabled")
-    assert hub.db.query(sids.ProviderLogin).count() == 0
-    assert hub.db.query(sids.ProviderBrowser).count() == 0
+    assert hub.db.query(provider_sessions.ProviderLogin).count() == 0
+    assert hub.db.query(provider_sessions.ProviderBrowser).count() == 0
 
 
 @pytest.mark.usefixtures("key")
@@ -394,11 +406,11 @@ async def test_a_login_that_the_database_does_not_take_says_so_and_is_whole_at_t
     with pytest.raises(NotStoredError, match="readonly"):
         await people.keep("ann", identity, ["/ml/red"], renewed)
     assert hub.groups == {}
-    assert await sids.login_of(hub.db, held[0]) == login_by("one"), "what reads goes on"
+    assert await provider_sessions.login_of(hub.db, held[0]) == login_by("one"), "what reads goes on"
     hub.db.execute(text("PRAGMA query_only=OFF"))
     await people.keep("ann", identity, ["/ml/red"], renewed)
     assert hub.groups == {"ann": ["/ml/red"]}
-    assert await sids.login_of(hub.db, held[0]) == renewed
+    assert await provider_sessions.login_of(hub.db, held[0]) == renewed
 
 
 @pytest.mark.usefixtures("key")
@@ -424,11 +436,11 @@ async def test_only_failures_that_can_pass_are_worth_another_try(
     async def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(sids, "renew_logins", fail)
+    monkeypatch.setattr(provider_sessions, "renew_logins", fail)
     identity = ProviderIdentity("i", "s-ann", "ann", "", False, (), False)
     with pytest.raises(NotStoredError if passes else type(error)):
         await people.keep("ann", identity, [], login_by("one"))
-    assert hub.db.query(sids.ProviderSession).count() == 0, "what is half done is rolled back"
+    assert hub.db.query(provider_sessions.ProviderSession).count() == 0, "what is half done is rolled back"
 
 
 @pytest.mark.usefixtures("key")
@@ -445,13 +457,13 @@ async def test_renewed_tokens_cost_a_few_statements_and_logins_that_ended_none_m
         statements: list[str] = []
         note = partial(_note, statements)
         event.listen(hub.db.bind, "before_cursor_execute", note)
-        await sids.renew_logins(hub.db, ann.id, login_by("two"))
+        await provider_sessions.renew_logins(hub.db, ann.id, login_by("two"))
         event.remove(hub.db.bind, "before_cursor_execute", note)
         counts.append(len(statements))
     most = tomllib.loads((Path(__file__).parents[3] / "budgets.toml").read_text())["renewed_login"]["most"]
     assert counts[0] <= most, statements
     assert sorted(counts, reverse=True) == counts
-    assert [row.login for row in hub.db.query(sids.ProviderLogin)] == held[2:]
+    assert [row.login for row in hub.db.query(provider_sessions.ProviderLogin)] == held[2:]
 
 
 def _note(found: list[str], _connection: Any, _cursor: Any, statement: str, *_: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.hub_integration.providers import discovery
-from mlp_hub.hub_integration.providers.oidc import OidcProvider
-from mlp_hub.hub_integration.providers.provider import (
+from mlp_hub.hub_integration.providers.protocols import discovery
+from mlp_hub.hub_integration.providers.protocols.oidc import OidcProvider
+from mlp_hub.hub_integration.providers.protocols.provider import (
     LoginEnded,
     LoginResult,
     PendingLogin,
@@ -18,8 +18,8 @@ from mlp_hub.hub_integration.providers.provider import (
     ProviderUnreachable,
     TokenRefused,
 )
-from mlp_hub.hub_integration.providers.provider_client import ProviderAway, RegisteredClient
-from mlp_hub.hub_integration.providers.tokens import KeptLogin
+from mlp_hub.hub_integration.providers.protocols.provider_client import ProviderAway, RegisteredClient
+from mlp_hub.hub_integration.providers.protocols.tokens import KeptLogin
 from support.login.stand_in_issuer import StandIn, published
 
 DOCUMENT = "/.well-known/openid-configuration"

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.hub_integration.providers import refresh
-from mlp_hub.hub_integration.providers.provider import (
+from mlp_hub.hub_integration.providers.protocols.provider import (
     AuthState,
     LoginEnded,
     NotStoredError,
     ProviderIdentity,
     ProviderUnreachable,
 )
-from mlp_hub.hub_integration.providers.refresh import (
+from mlp_hub.hub_integration.providers.sync import refresh
+from mlp_hub.hub_integration.providers.sync.refresh import (
     AWAY_AFTER,
     AWAY_AGAIN_S,
     TOGETHER,

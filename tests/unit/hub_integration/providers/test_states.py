@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.hub_integration.providers import states
-from mlp_hub.hub_integration.providers.states import States
+from mlp_hub.hub_integration.providers.records import login_states
+from mlp_hub.hub_integration.providers.records.login_states import States
 from mlp_hub.settings.origins import Origins
 
 ISSUER = "https://sso.example.org"
@@ -71,7 +71,7 @@ def test_a_state_that_was_never_given_is_nobodys(kept: States, state: str) -> No
 def test_a_login_ends_after_a_while(kept: States, monkeypatch: pytest.MonkeyPatch) -> None:
     browser = Browser()
     begun = kept.begin(browser, ISSUER, BACK, "")
-    monkeypatch.setattr(states.time, "time", lambda: begun.at + states.KEPT_S + 1)
+    monkeypatch.setattr(login_states.time, "time", lambda: begun.at + login_states.KEPT_S + 1)
     assert kept.take_pending(browser, begun.state) is None
 
 

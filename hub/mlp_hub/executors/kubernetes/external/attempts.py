@@ -29,7 +29,7 @@ from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
-from mlp_hub.executors.kubernetes.tenancy.network import between_ranks
+from mlp_hub.executors.kubernetes.tenancy.objects.network import between_ranks
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.kubernetes import names

@@ -18,7 +18,7 @@ from mlp_hub.executors.kubernetes.external.forms import ExternalForm, ExternalPa
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes.amounts import MIB, NONE, NodeAmount
 from mlp_hub.executors.kubernetes.nodes.requests import requests_of
-from mlp_hub.executors.kubernetes.tenancy.limits import UNTOLD
+from mlp_hub.executors.kubernetes.tenancy.objects.limits import UNTOLD
 from mlp_hub.executors.kubernetes.views import seconds
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import Object, labels_of, name_of, namespace_of

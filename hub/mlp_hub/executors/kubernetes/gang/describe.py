@@ -13,7 +13,7 @@ from mlp_hub.executors.kubernetes.gang.shape import LONGEST_NAME, Outline
 from mlp_hub.executors.kubernetes.installation import FILES_CLAIM, Installation
 from mlp_hub.executors.kubernetes.nodes.devices import USUAL
 from mlp_hub.executors.kubernetes.operators import OperatorWays
-from mlp_hub.executors.kubernetes.tenancy.network import between_ranks
+from mlp_hub.executors.kubernetes.tenancy.objects.network import between_ranks
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import (
     JOBS,

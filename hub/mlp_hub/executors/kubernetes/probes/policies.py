@@ -12,7 +12,7 @@ from enum import StrEnum
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT, Installation
 from mlp_hub.executors.kubernetes.probes.space import ROLE, namespace, pod, start, until
-from mlp_hub.executors.kubernetes.tenancy.network import policies
+from mlp_hub.executors.kubernetes.tenancy.objects.network import policies
 from mlp_hub.kubernetes import kinds, names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import Object

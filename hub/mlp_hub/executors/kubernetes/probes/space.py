@@ -10,7 +10,7 @@ from typing import Any
 
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.tenancy.namespaces import SECURITY
+from mlp_hub.executors.kubernetes.tenancy.objects.namespaces import SECURITY
 from mlp_hub.kubernetes import kinds, names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ForbiddenError

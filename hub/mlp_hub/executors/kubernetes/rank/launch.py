@@ -21,7 +21,7 @@ from mlp_hub.executors.kubernetes.rank import peers, places, told
 from mlp_hub.executors.kubernetes.rank.pump import Children
 from mlp_hub.executors.kubernetes.rank.report import Report
 from mlp_hub.executors.kubernetes.rank.supervise import SupervisedRank
-from mlp_hub.sandbox.shim.said import msg
+from mlp_hub.sandbox.shim.diagnosis.messages import msg
 
 PORT = 19_999
 """Given: port of agents, below those that ranks are given."""

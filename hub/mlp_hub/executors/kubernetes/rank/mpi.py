@@ -13,8 +13,8 @@ from typing import Any
 from mlp_hub.executors.kubernetes.rank import peers, places, told
 from mlp_hub.executors.kubernetes.rank.pump import Children
 from mlp_hub.executors.kubernetes.rank.supervise import SupervisedRank
-from mlp_hub.sandbox.shim import logs
-from mlp_hub.sandbox.shim.said import Said, msg
+from mlp_hub.sandbox.shim.diagnosis.messages import Said, msg
+from mlp_hub.sandbox.shim.logs import writer
 
 PORT = 2222
 """Given: port of the secure shell; a user without rights cannot listen at 22."""
@@ -224,8 +224,8 @@ def _tell(own: told.OwnPlan, said: str, status: int) -> None:
         return
     with contextlib.suppress(OSError):
         folder = own.log()
-        log = logs.RankLog(folder, 0)
-        stream = logs.Stream(log, "stderr")
+        log = writer.RankLog(folder, 0)
+        stream = writer.Stream(log, "stderr")
         stream.feed(said.rstrip("\n").encode() + b"\n")
         log.close()
         os.close(folder)

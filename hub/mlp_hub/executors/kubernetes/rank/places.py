@@ -30,7 +30,7 @@ def command(words: Iterable[str], python: str) -> list[str]:
         if not word.startswith(BY_MODULE):
             out.append(fill(word, python))
         elif word == BY_MODULE + "python" or has(word[len(BY_MODULE) :], python):
-            out.append(f"{HERE}/mlp_hub/sandbox/shim/by_{word[len(BY_MODULE) :]}.py")
+            out.append(f"{HERE}/mlp_hub/sandbox/shim/programs/by_{word[len(BY_MODULE) :]}.py")
     return out
 
 

@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
-from mlp_hub.sandbox.shim import files, logs
-from mlp_hub.sandbox.shim.outcome import (
+from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim.diagnosis.messages import Said, english, msg
+from mlp_hub.sandbox.shim.diagnosis.outcome import (
     descriptors,
     exception_in,
     full,
@@ -20,7 +21,7 @@ from mlp_hub.sandbox.shim.outcome import (
     surprised,
     without_launcher,
 )
-from mlp_hub.sandbox.shim.said import Said, english, msg
+from mlp_hub.sandbox.shim.logs import writer
 
 LAST_WORD = "/dev/termination-log"
 _ROOM = 16 << 10
@@ -160,8 +161,8 @@ class Report:
         self.data["started_at"] = self.data["started_at"] or time.time()
         with contextlib.suppress(OSError):
             folder = self.told.log()
-            log = logs.RankLog(folder, self.told.rank)
-            line = logs.Stream(log, "stderr")
+            log = writer.RankLog(folder, self.told.rank)
+            line = writer.Stream(log, "stderr")
             line.feed(f"[mlp] {english(said)}\n".encode())
             log.close()
             os.close(folder)

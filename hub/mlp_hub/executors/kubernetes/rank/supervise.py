@@ -17,9 +17,10 @@ from mlp_hub.executors.kubernetes.rank import report as reports
 from mlp_hub.executors.kubernetes.rank.pump import ended, waker
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.executors.kubernetes.rank.usage import OwnUse
-from mlp_hub.sandbox.shim import files, logs
+from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.asking import AskedProcesses
-from mlp_hub.sandbox.shim.said import Said, msg
+from mlp_hub.sandbox.shim.diagnosis.messages import Said, msg
+from mlp_hub.sandbox.shim.logs import writer
 
 _READ = 64 << 10
 """Tuning: bytes that are read at a time: calls, for memory."""
@@ -49,11 +50,11 @@ class SupervisedRank:
         self._ended_at: float | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._libc: Any = None
-        self._streams: dict[int, logs.Stream] = {}
-        self._both: list[logs.Stream] = []
+        self._streams: dict[int, writer.Stream] = {}
+        self._both: list[writer.Stream] = []
         self._echo: dict[int, int] = {}
         self._echo_to = echo
-        self._bucket = logs.Bucket()
+        self._bucket = writer.Bucket()
         self._paused_until = 0.0
         self._poll = select.poll()
         self._kills = reports.memory_kills()
@@ -67,7 +68,7 @@ class SupervisedRank:
         self._poll.register(self._wake_fd, select.POLLIN)
         try:
             self._log_dir = self.told.log()
-            self._log = logs.RankLog(self._log_dir, self.told.rank, self._bucket)
+            self._log = writer.RankLog(self._log_dir, self.told.rank, self._bucket)
         except OSError as error:
             said = msg("{path}: {error}", path=self.plan["log"], error=str(error.strerror))
             print(f"[mlp] {self.plan['log']}: {error.strerror}", file=sys.stderr)  # noqa: T201 - the log cannot be
@@ -122,7 +123,7 @@ class SupervisedRank:
             preexec_fn=self._become,  # noqa: PLW1509 - there are no threads
         )
         for pipe, stream, to in zip(
-            (self._process.stdout, self._process.stderr), logs.pair(self._log), self._echo_to, strict=True
+            (self._process.stdout, self._process.stderr), writer.pair(self._log), self._echo_to, strict=True
         ):
             assert pipe is not None  # noqa: S101 - asked for above
             os.set_blocking(pipe.fileno(), False)
@@ -193,7 +194,7 @@ class SupervisedRank:
 
     def _loop(self, wake: int) -> None:
         while self._status is None or self._streams or self._left:
-            for fd, _ in logs.steered_first(self._poll.poll(self._timeout()), self._streams):
+            for fd, _ in writer.steered_first(self._poll.poll(self._timeout()), self._streams):
                 if fd == wake:
                     self._on_ended(wake)
                 elif fd in self._streams and not self._paused_until:

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.sandbox.shim import files
-from mlp_hub.sandbox.shim.used import PERIOD, Used
+from mlp_hub.sandbox.shim.usage import PERIOD, Used
 
 _FIRST_S = 0.2
 """Tuning: seconds from a rank's start to the first look: a short rank's use, for the number of looks."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mlp_hub.executors.kubernetes.tenancy.files import RELEASED, phase
+from mlp_hub.executors.kubernetes.tenancy.objects.files import RELEASED, phase
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.client import MANAGER
 from mlp_hub.kubernetes.kinds import Object, labels_of

@@ -16,11 +16,12 @@ from typing import Any
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.base import Superseded, TenantPlace
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.tenancy import around, shut
+from mlp_hub.executors.kubernetes.tenancy import dependencies
+from mlp_hub.executors.kubernetes.tenancy.apply import Putting
+from mlp_hub.executors.kubernetes.tenancy.conflicts import Fights
 from mlp_hub.executors.kubernetes.tenancy.drift import Sighting, sighting
-from mlp_hub.executors.kubernetes.tenancy.fights import Fights
-from mlp_hub.executors.kubernetes.tenancy.made import Made, selector
-from mlp_hub.executors.kubernetes.tenancy.putting import Putting
+from mlp_hub.executors.kubernetes.tenancy.objects.common_fields import Made, selector
+from mlp_hub.executors.kubernetes.tenancy.policies import admission_check
 from mlp_hub.executors.kubernetes.tenancy.removal import Left, Removal
 from mlp_hub.executors.kubernetes.tenancy.tenant import for_all, for_tenant
 from mlp_hub.kubernetes import kinds
@@ -87,7 +88,7 @@ class TenantKeeper:
             self._epoch = epoch
             self._places = self._placed(places)
             await self._open()
-            self._api = await around.api_addresses(self._client)
+            self._api = await dependencies.api_addresses(self._client)
             await self._bring_about()
 
     def _placed(self, places: Sequence[TenantPlace]) -> dict[str, TenantPlace]:
@@ -122,18 +123,18 @@ class TenantKeeper:
 
     async def _open(self) -> None:
         """Learn who we are and what there is, and watch what is not watched yet."""
-        self._own = self._own or await around.who_am_i(self._client)
+        self._own = self._own or await dependencies.who_am_i(self._client)
         if self._nodes is None:
             nodes = Reflector(
                 self._client,
                 Selection(kinds.NODES),
-                lambda node: around.addresses_of(node) or None,
+                lambda node: dependencies.addresses_of(node) or None,
                 lambda _key, _before, _now: self._changed.set(),
             )
             await self._start(nodes)
             self._nodes = nodes
             self._tasks.append(asyncio.ensure_future(self._put_back()))
-        for kind in [*KEPT, *([kinds.QUEUES] if await around.has_volcano(self._client) else [])]:
+        for kind in [*KEPT, *([kinds.QUEUES] if await dependencies.has_volcano(self._client) else [])]:
             if kind not in self._seen:
                 chosen = Selection(kind, labels=selector(self._at))
                 seen = Reflector(self._client, chosen, sighting, partial(self._saw, kind))
@@ -212,7 +213,7 @@ class TenantKeeper:
         for kind, each in wanted:
             seen = self._seen[kind].objects.get((namespace_of(each), name_of(each)))
             if kind == kinds.ROLES and not self._shut:
-                await shut.hold(self._client, namespace_of(each))
+                await admission_check.hold(self._client, namespace_of(each))
                 self._shut = True
             if await self._putting.ensure_object(kind, each, seen) and kind in (
                 kinds.ADMISSION_POLICIES,

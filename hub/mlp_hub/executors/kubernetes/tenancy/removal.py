@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.tenancy.made import is_ours
+from mlp_hub.executors.kubernetes.tenancy.objects.common_fields import is_ours
 from mlp_hub.kubernetes import kinds, names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import Kind

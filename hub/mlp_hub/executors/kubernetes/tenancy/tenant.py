@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 
 from mlp_hub.executors.base import TenantPlace
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.tenancy import files, limits, members, namespaces, network, queues
-from mlp_hub.executors.kubernetes.tenancy.admission import admission
-from mlp_hub.executors.kubernetes.tenancy.made import Made
-from mlp_hub.executors.kubernetes.tenancy.priorities import priority_classes
+from mlp_hub.executors.kubernetes.tenancy.objects import files, limits, members, namespaces, network, queues
+from mlp_hub.executors.kubernetes.tenancy.objects.common_fields import Made
+from mlp_hub.executors.kubernetes.tenancy.objects.priorities import priority_classes
+from mlp_hub.executors.kubernetes.tenancy.policies.admission import admission
 
 
 def for_tenant(

@@ -15,7 +15,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.executors.shared_volume.fetch.landing import Landing
 from mlp_hub.executors.shared_volume.fetch.listing import Listing, SourceObject, listed
 from mlp_hub.executors.shared_volume.fetch.store import ChangedError, CutError, ObjectStore
-from mlp_hub.executors.shared_volume.sizes import entries_beyond
+from mlp_hub.executors.shared_volume.trees.sizes import entries_beyond
 from mlp_hub.executors.workspace import Extent
 from mlp_language.message import msg
 

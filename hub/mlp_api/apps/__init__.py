@@ -1,0 +1,1 @@
+"""Apps on the wire, and their gateway."""

@@ -1,0 +1,1 @@
+"""Jobs on the wire, with their runs, sweeps, metrics, streams and runtimes."""

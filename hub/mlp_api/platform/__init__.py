@@ -1,0 +1,1 @@
+"""The platform on the wire: nodes, what-if, audit, overview, announcements and notices."""

@@ -1,0 +1,1 @@
+"""Stored objects on the wire: datasets, environments, models, secrets and files."""

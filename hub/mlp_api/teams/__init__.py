@@ -1,0 +1,1 @@
+"""Teams on the wire: requests that their admins decide, bookings, and previews of changes."""

@@ -1,0 +1,1 @@
+"""Routes of accounts: people, sessions, tokens and notices."""

@@ -1,0 +1,1 @@
+"""Routes of apps, and those that their gateway calls."""

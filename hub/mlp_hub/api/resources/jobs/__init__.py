@@ -1,0 +1,1 @@
+"""Routes of jobs, with their runs, sweeps, metrics, streams and runtimes."""

@@ -1,0 +1,1 @@
+"""Routes of the platform: nodes and queue, what-if, audit and announcements."""

@@ -1,0 +1,1 @@
+"""Routes of stored objects: datasets, environments, models and secrets."""

@@ -1,0 +1,1 @@
+"""Routes of teams: their settings, members, requests, bookings and service accounts."""

@@ -1,0 +1,1 @@
+"""Connections of clients: sockets, slow clients, and bodies as they arrive."""

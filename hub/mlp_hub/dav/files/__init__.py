@@ -1,0 +1,1 @@
+"""Files of datasets: reads, uploads, copies, locks and properties."""

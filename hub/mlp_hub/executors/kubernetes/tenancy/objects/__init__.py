@@ -1,0 +1,1 @@
+"""Objects in a tenant's namespace, each as it is wanted; pure."""

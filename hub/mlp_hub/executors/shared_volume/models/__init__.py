@@ -1,0 +1,1 @@
+"""Formats of models, found by a separate process."""

@@ -1,0 +1,1 @@
+"""Directory trees that programs may have filled: copied, measured and removed by descriptors."""

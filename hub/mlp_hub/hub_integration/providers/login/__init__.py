@@ -1,0 +1,1 @@
+"""Logging in with a provider, in a browser and for `mlp login`."""

@@ -1,0 +1,1 @@
+"""Protocols of providers: OpenID Connect and GitHub, and what both answer about a person."""

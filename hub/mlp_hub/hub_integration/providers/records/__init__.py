@@ -1,0 +1,1 @@
+"""Rows in the hub's database about logins with a provider."""

@@ -1,0 +1,1 @@
+"""Causes of an end: exit statuses, the failed rank, and the sentences about them."""

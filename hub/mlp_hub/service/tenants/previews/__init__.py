@@ -1,0 +1,1 @@
+"""Previews of changes of a tenant, before they are saved."""

@@ -1,0 +1,1 @@
+"""Requests that somebody decides on: places in tenants, and more quota."""

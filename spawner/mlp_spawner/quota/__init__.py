@@ -1,0 +1,1 @@
+"""Quota of notebook servers, whatever starts them."""
