@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from mlp_hub.api.auth.gatekeeper import Gatekeeper
 from mlp_hub.api.auth.principal import CallerKind, Principal
 from mlp_hub.api.auth.sessions import COOKIE, Sessions
 from mlp_hub.api.auth.token_uses import TokenUses
+from mlp_hub.api.edge import answers
 from mlp_hub.api.edge.call import Config, Service
 from mlp_hub.api.edge.connections import ConnectionGate, GuardedServer, network_of
 from mlp_hub.api.edge.exchange import BODY_TIMEOUT_S
@@ -26,7 +28,7 @@ from mlp_hub.api.edge.server import Front
 from mlp_hub.api.edge.sockets import close_all, open_sockets
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
-from mlp_hub.api.table import make_table
+from mlp_hub.api.table import all_routes, make_table
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.service.config import DAY_S
@@ -123,9 +125,17 @@ def make_service(
         Applications(platform.db, platform.tenants),
         uses,
         AppVisits(platform.db, sessions, clock, platform.policy.limits.app_visit_hours * HOUR_S),
+        functools.cache(lambda: _document(config.version)),
         figures,
         clock,
     )
+
+
+def _document(version: str) -> bytes:
+    # made at the first request: most services never get one, and modules and schemas stay in memory
+    from mlp_hub.api import openapi  # noqa: PLC0415
+
+    return answers.encode(openapi.document(all_routes(), version))
 
 
 def make_server(

@@ -13,6 +13,7 @@ from mlp_api.types import Fault, Refusal
 from mlp_hub.api.auth.scopes import SCOPES
 from mlp_hub.api.edge.call import API_BASES
 from mlp_hub.api.routes import Relation, Route
+from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.jobs.job import Phase
 
@@ -220,6 +221,4 @@ def _is_schema(kind: Any) -> bool:
 
 
 if __name__ == "__main__":
-    from mlp_hub.api.table import all_routes  # its resources import this module
-
     sys.stdout.buffer.write(msgspec.json.encode(document(all_routes(), "")))

@@ -234,7 +234,7 @@ def _debug_dump(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.backups.upgrade import upgrade  # noqa: PLC0415
+    from mlp_hub.cli.lifecycle.upgrade import upgrade  # noqa: PLC0415
 
     return upgrade(settings, os.environ, check=args.check)
 

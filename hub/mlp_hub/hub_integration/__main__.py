@@ -42,6 +42,10 @@ def main() -> None:
     starting.install()
     tokens.install(settings)  # inside of the question for a recent login
     cli_login.install(settings)
+    if settings.login_cli_client_id:
+        from mlp_hub.hub_integration.providers.login import device  # noqa: PLC0415 - loads what reads signatures
+
+        device.install(settings)
     recent.install(settings)
     language_page.install(settings)
     token_page.install(settings)

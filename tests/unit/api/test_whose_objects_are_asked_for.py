@@ -20,7 +20,7 @@ from mlp_hub.api.routes import Relation
 from mlp_hub.api.table import all_routes
 
 FOLDER = Path(resources.__file__).parent
-MODULES = sorted(path for path in FOLDER.glob("*.py") if path.name != "__init__.py")
+MODULES = sorted(path for path in FOLDER.rglob("*.py") if path.name != "__init__.py")
 SUBJECT = {"user", "params", "principal", "viewer", "address"}
 """Fields of a call that say whose objects are meant, or which viewer sees them."""
 FOR_ALL = {Relation.PLATFORM, Relation.PUBLIC}

@@ -44,3 +44,14 @@ def test_the_page_lists_the_rooms_of_the_front_end() -> None:
     ]
     assert len(folders) > 15
     assert [path.name for path in folders if not re.search(rf"\b{path.name}\b", block)] == []
+
+
+def test_the_table_lists_the_rooms_of_the_other_packages() -> None:
+    rows = re.findall(r"^\| `(mlp_[a-z_/]+)` \| (.*) \|$", PAGE, re.MULTILINE)
+    assert len(rows) > 8
+    for package, text in rows:
+        (top,) = [place for part in ("hub", "spawner") if (place := ROOT / part / package).is_dir()]
+        rooms = {path.parent.name for path in top.glob("*/__init__.py")}
+        assert rooms - set(re.findall(r"`([a-z_]+)`", text)) == set(), package
+        layers = " ".join(LAYERS[package.replace("/", ".")]["layers"])
+        assert rooms - set(re.findall(r"\w+", layers)) == set(), package

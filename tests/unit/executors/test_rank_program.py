@@ -277,7 +277,7 @@ def test_a_module_that_the_interpreter_lacks_runs_nothing(module: str, tmp_path:
     found = places.command([places.PYTHON, places.BY_MODULE + module, "x{}"], python)
     assert found == [
         python,
-        *(["/run/mlp/mlp_hub/sandbox/shim/by_json.py"] if module == "json" else []),
+        *(["/run/mlp/mlp_hub/sandbox/shim/programs/by_json.py"] if module == "json" else []),
         "x{}",
     ]
 

@@ -241,7 +241,7 @@ COMPANY = {
 def test_a_provider_changes_who_logs_people_in_and_nothing_of_hubs_without_one(configured):
     config = configured(**COMPANY, MLP_LOGIN_REFRESH_S="20")
     company = config.CompanyAccounts
-    assert config.JupyterHub.authenticator_class.endswith("providers.authenticator.CompanyAccounts")
+    assert config.JupyterHub.authenticator_class.endswith("providers.login.authenticator.CompanyAccounts")
     assert (company.enable_auth_state, company.manage_groups, company.auth_refresh_age) == (True, True, 20)
     assert config.NativeAccounts.reserved_names == {"admin"}
     check(config)

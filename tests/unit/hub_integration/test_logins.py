@@ -9,8 +9,9 @@ import pytest
 from jupyterhub import orm
 from nativeauthenticator.orm import UserInfo
 
-from mlp_hub.hub_integration.accounts.authenticator import AccountRefused, NativeAccounts
+from mlp_hub.hub_integration.accounts.authenticator import NativeAccounts
 from mlp_hub.hub_integration.accounts.hashing import Hasher, TooManyAtOnce
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 
 
 @pytest.fixture

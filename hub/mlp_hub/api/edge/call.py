@@ -86,9 +86,10 @@ class Service:
     applications: Applications
     uses: TokenUses
     visits: AppVisits
+    document: Callable[[], bytes]
+    """Returns the OpenAPI document of all routes, as JSON."""
     figures: ProxyFigures | None = None
     clock: Callable[[], float] = time.time
-    openapi: bytes = b""  # made when it is first asked for
 
 
 @dataclass(slots=True)

@@ -35,9 +35,9 @@ from jupyterhub.utils import maybe_future
 from nativeauthenticator.orm import UserInfo
 
 from mlp_hub.hub_integration.accounts import listing, records
-from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
 from mlp_hub.hub_integration.accounts.ending import end_servers, end_sessions
 from mlp_hub.hub_integration.accounts.listing import Wanted
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.pages.language import said
 from mlp_language.message import msg, to_data
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jupyterhub import orm
@@ -20,23 +19,14 @@ from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hub_integration.accounts import records
 from mlp_hub.hub_integration.accounts.hashing import Hasher
 from mlp_hub.hub_integration.accounts.lockout import Lockout
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.pages.language import said
-from mlp_language.message import Message, msg, msgs
+from mlp_language.message import msg, msgs
 
 PASSWORD_BYTES_MAX = 72  # bcrypt reads no further
 
 # compared against when there is no such account, so that the answer takes as long as for one that exists
 NOBODY = b"$2b$12$C6UzMDM.H6dfI/f/IKcEeOZ1p1sLZ5hS9yq7i6Cw3CwJ0f1oYbY8K"
-
-
-@dataclass(eq=False)
-class AccountRefused(Exception):  # noqa: N818 - what happened
-    """An account that cannot be made or changed like this. `status` is the HTTP status of the answer."""
-
-    message: Message
-    reason: str = "Invalid"
-    status: int = 400
-    retry_after: int = 0  # seconds
 
 
 class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthenticator is untyped

@@ -12,9 +12,9 @@ from tornado import web
 
 from mlp_hub.api.edge.connections import address_of
 from mlp_hub.domain.tenants.account_names import NAME_MAX, NAME_RULE
-from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
 from mlp_hub.hub_integration.accounts.ending import end_servers, end_sessions
 from mlp_hub.hub_integration.accounts.hashing import TooManyAtOnce
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.pages.language import said
 from mlp_language.message import msg
 

@@ -193,12 +193,8 @@ def _text(value: object) -> str:
 
 
 def install(settings: Settings) -> None:
-    """Add the page and the exchange, and what a provider's device flow needs where it has one."""
+    """Add the page and the exchange."""
     TerminalLoginPage.codes = CodeExchange.codes = Codes(time.monotonic)
     TokenGiver.limiter = Limiter(time.monotonic, RATES)
     TokenGiver.service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
     default_handlers.extend([(PAGE, TerminalLoginPage), (EXCHANGE, CodeExchange), (WAYS, LoginWays)])
-    if settings.login_cli_client_id:
-        from mlp_hub.hub_integration.providers.login import device  # noqa: PLC0415 - loads what reads signatures
-
-        default_handlers.extend(device.handlers(settings))

@@ -13,9 +13,14 @@ import pytest
 from jupyterhub import orm
 from nativeauthenticator.orm import UserInfo
 
-from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
-from mlp_hub.hub_integration.providers.login.authenticator import ARRIVAL, CompanyAccounts
-from mlp_hub.hub_integration.providers.protocols.provider import LoginResult, PendingLogin, ProviderIdentity
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
+from mlp_hub.hub_integration.providers.login.authenticator import CompanyAccounts
+from mlp_hub.hub_integration.providers.protocols.provider import (
+    ARRIVAL,
+    LoginResult,
+    PendingLogin,
+    ProviderIdentity,
+)
 from mlp_hub.hub_integration.providers.records import identities
 from mlp_hub.settings import Settings
 

@@ -8,8 +8,13 @@ from types import SimpleNamespace
 
 from jupyterhub import orm
 
-from mlp_hub.hub_integration.providers.login.authenticator import ARRIVAL, CompanyAccounts
-from mlp_hub.hub_integration.providers.protocols.provider import LoginResult, PendingLogin, ProviderIdentity
+from mlp_hub.hub_integration.providers.login.authenticator import CompanyAccounts
+from mlp_hub.hub_integration.providers.protocols.provider import (
+    ARRIVAL,
+    LoginResult,
+    PendingLogin,
+    ProviderIdentity,
+)
 from mlp_hub.settings import Settings
 
 ISSUER = "https://sso.example.org"

@@ -104,13 +104,7 @@ async def ready(call: Call) -> Reply:
 
 async def openapi_json(call: Call) -> Reply:
     """Give this document."""
-    service = call.service
-    if not service.openapi:
-        # made late: most services are never asked, and what its making needs stays in memory
-        from mlp_hub.api import openapi, table  # noqa: PLC0415
-
-        service.openapi = answers.encode(openapi.document(table.all_routes(), service.config.version))
-    return Reply(service.openapi)
+    return Reply(call.service.document())
 
 
 ROUTES = (

@@ -11,9 +11,15 @@ from traitlets import Callable as CallableTrait
 
 from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.hub_integration.accounts import records
-from mlp_hub.hub_integration.accounts.authenticator import NOBODY, AccountRefused, NativeAccounts
+from mlp_hub.hub_integration.accounts.authenticator import NOBODY, NativeAccounts
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.providers.protocols.kinds import provider_of
-from mlp_hub.hub_integration.providers.protocols.provider import LoginResult, PendingLogin, ProviderIdentity
+from mlp_hub.hub_integration.providers.protocols.provider import (
+    ARRIVAL,
+    LoginResult,
+    PendingLogin,
+    ProviderIdentity,
+)
 from mlp_hub.hub_integration.providers.records import ended_logins, identities, provider_sessions, used_tokens
 from mlp_hub.hub_integration.providers.records.login_states import States
 from mlp_hub.service.tenants.groups import policy_as_set
@@ -23,7 +29,6 @@ from mlp_language.message import msg
 if TYPE_CHECKING:
     from mlp_hub.hub_integration.providers.sync.watching import Watching
 
-ARRIVAL = "arrival"
 _TRIES = 3
 MANAGED = b""
 """In the place of a password's hash: the account is the provider's, and no password is right."""

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import jwt
+from jupyterhub.handlers import default_handlers
 
 from mlp_hub.hub_integration.providers.protocols import kinds
 from mlp_hub.hub_integration.providers.protocols.discovery import Document
@@ -139,10 +140,10 @@ class DeviceExchange(TokenGiver):
         return user, machine, days
 
 
-def handlers(settings: Settings) -> list[tuple[Any, ...]]:
-    """List the routes below the hub's prefix; none where the provider is none of OpenID Connect."""
+def install(settings: Settings) -> None:
+    """Add the routes below the hub's prefix; none where the provider does not speak OpenID Connect."""
     provider = kinds.provider_of(settings)
     if not isinstance(provider, OidcProvider):
-        return []
+        return
     LoginWays.flow = DeviceExchange.flow = DeviceFlow(settings, provider)
-    return [(EXCHANGES, DeviceExchange)]
+    default_handlers.append((EXCHANGES, DeviceExchange))

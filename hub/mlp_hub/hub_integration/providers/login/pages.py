@@ -9,12 +9,11 @@ from urllib.parse import quote, unquote
 from jupyterhub.handlers.login import LoginHandler, LogoutHandler
 
 from mlp_hub.hub_integration.accounts import logins
-from mlp_hub.hub_integration.accounts.authenticator import AccountRefused
 from mlp_hub.hub_integration.accounts.logins import ENTERED
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.pages.language import said
-from mlp_hub.hub_integration.providers.login.authenticator import ARRIVAL
 from mlp_hub.hub_integration.providers.login.paths import ARRIVE, BEGIN
-from mlp_hub.hub_integration.providers.protocols.provider import AuthState, TokenRefused
+from mlp_hub.hub_integration.providers.protocols.provider import ARRIVAL, AuthState, TokenRefused
 from mlp_hub.hub_integration.providers.protocols.provider_client import ProviderAway, for_people
 from mlp_hub.hub_integration.providers.records import provider_sessions
 from mlp_language.message import Message, msg

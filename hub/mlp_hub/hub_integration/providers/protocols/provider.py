@@ -10,6 +10,8 @@ from typing import Any, Literal, Protocol
 
 from mlp_language.message import Message
 
+ARRIVAL = "arrival"
+"""Key of a `LoginResult` and its `PendingLogin` in the data that JupyterHub's `authenticate` gets."""
 AuthState = Mapping[str, Any]
 """Stored data of a person's login with the provider, encrypted: tokens and identity.
 
