@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from mlp_api.accounting import Prices
 from mlp_api.accounts.people import PeopleImport
 from mlp_api.accounts.users import (
     AdminRight,
@@ -32,6 +31,7 @@ from mlp_api.jobs.metrics import MetricBatch
 from mlp_api.jobs.runs import RunsAct, RunUpdate
 from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
+from mlp_api.platform.accounting import Prices
 from mlp_api.platform.announcements import AnnouncementCreate
 from mlp_api.platform.nodes import NodeDrainSet
 from mlp_api.platform.notices import ChannelTest, NotificationsSet

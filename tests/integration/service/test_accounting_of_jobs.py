@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mlp_api.accounting import UsageLines
+from mlp_api.platform.accounting import UsageLines
 from mlp_hub.domain.accounting.days import DAY_S
 from mlp_hub.domain.workload.ledger import RequestPhase
 from mlp_hub.service.accounting.service import UsageAsked

@@ -20,7 +20,6 @@ TOPS = {
 MOST_FILES = 20
 LARGER = {
     "hub/mlp_hub/store/migrations/versions": "one file for each change of the tables, in one line",
-    "hub/mlp_hub/store/repos": "no rooms yet",
 }
 
 

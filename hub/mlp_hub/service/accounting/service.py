@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import msgspec
 
-from mlp_api import accounting as api
+from mlp_api.platform import accounting as api
 from mlp_hub.domain.accounting.days import (
     day_text,
     first_day,

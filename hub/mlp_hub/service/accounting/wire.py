@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from mlp_api import accounting as api
+from mlp_api.platform import accounting as api
 from mlp_hub.domain.accounting.days import day_text, read_day
 from mlp_hub.domain.accounting.prices import GIB_DAY, PriceList, PricePeriod, money, price_text, read_price
 from mlp_hub.domain.accounting.spans import HeldSums

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.accounting import Prices, UsageLines
+from mlp_api.platform.accounting import Prices, UsageLines
 from mlp_api.types import LINE_PATTERN, Name
 from mlp_hub.api.auth.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, TENANTS_READ
 from mlp_hub.api.edge.call import Call, Reply
