@@ -109,7 +109,7 @@ class Pull:
             raise _unwritable(path, error) from error
 
     def _some(self, wanted: list[_Wanted]) -> None:
-        """Fetch files of one directory in one request; what did not come so is fetched alone."""
+        """Fetch files of one directory in one request; missing ones are fetched alone."""
         missing = {one.entry.name: one for one in wanted if not self._is_kept(one)}
         came: dict[str, bytes] = {}
         if len(missing) > 1:

@@ -163,7 +163,7 @@ class Push:
             self._there[f"{path}/{entry.name}" if path else entry.name] = entry
 
     def _some(self, files: list[LocalFile]) -> None:
-        """Send files in one request; what cannot go so is sent alone."""
+        """Send files in one request; files that cannot be in it are sent alone."""
         if len(files) == 1:
             return self._one(files[0])
         sent: dict[LocalFile, WholeFile] = {}

@@ -1,1 +1,1 @@
-"""What a program inside a job was given: parameters, variables, datasets."""
+"""Parameters, variables and datasets of a program inside a job."""

@@ -136,7 +136,7 @@ def file_size(size: float | None) -> str:
 SHOWS: Mapping[str, Callable[[Any], str]] = {
     name: memory if of == "ram" else str for name, (of, _, _) in COUNTED.items()
 }
-"""What writes an amount of a dimension that is only counted."""
+"""Function that writes an amount of a dimension that is only counted."""
 
 
 def amounts_of(told: Mapping[str, Any]) -> list[str]:

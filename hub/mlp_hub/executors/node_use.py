@@ -1,4 +1,4 @@
-"""Real use of nodes: what the kernel, the devices or a cluster's metrics API count."""
+"""Real use of nodes, as the kernel, the devices or a cluster's metrics API count it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the components of the platform are made of, as the caller of the platform gives it."""
+"""Values that the caller of the platform gives, and that its components are made with."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from mlp_language.message import Message
 T = TypeVar("T")
 Values = dict[str, Any]
 Converters = tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
-"""What makes a column of a field, and a field of a column; None: they are the same."""
+"""Functions that make a column of a field, and a field of a column; None: they are the same."""
 
 
 class Rows(Generic[T]):
@@ -228,7 +228,7 @@ def _optional(hint: Any) -> bool:
 
 
 def _inner(hint: Any) -> Any:
-    """Return the type of what a field has that is not None."""
+    """Return the type of a field's values other than None."""
     if not _optional(hint):
         return hint
     (inner,) = [kind for kind in get_args(hint) if kind is not NoneType]

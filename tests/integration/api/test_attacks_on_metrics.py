@@ -142,7 +142,7 @@ def test_a_replica_on_standby_answers_scrapes_and_stores_nothing(rig: ApiRig) ->
     assert not writes
 
 
-def test_an_outage_of_the_hub_is_seen_by_who_scraped_before_and_by_nobody_else(
+def test_only_a_scraper_from_before_sees_an_outage_of_the_hub(
     rig: ApiRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scraped(rig)

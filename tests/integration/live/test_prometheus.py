@@ -88,5 +88,5 @@ def test_failures_of_a_team_become_an_alert(hub: LiveHub, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("what", ["rules", "scrape", "inhibitions"])
-def test_what_the_command_prints_is_yaml(hub: LiveHub, what: str) -> None:
+def test_the_command_prints_yaml(hub: LiveHub, what: str) -> None:
     assert isinstance(yaml.safe_load(hub.run("monitor", what).stdout), dict)

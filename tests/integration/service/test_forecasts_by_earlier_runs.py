@@ -81,7 +81,7 @@ async def test_failed_and_cancelled_runs_are_not_run_times(tmp_path: Path) -> No
         assert (await runs(rig)).forecast is None
 
 
-async def test_a_start_is_compared_with_what_was_told_and_the_count_outlives_a_crash(tmp_path: Path) -> None:
+async def test_a_start_is_compared_with_its_forecast_and_the_count_outlives_a_crash(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await finished(rig, "train", 2)
         await runs(rig)

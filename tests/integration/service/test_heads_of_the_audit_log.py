@@ -221,7 +221,7 @@ GOOD = {"seq": 1, "entry": 1, "hash": "ab" * 32, "time": 1.5}
         b'{"seq": 1, "entry": 1, "hash": "' + b"ab" * 32 + b'", "time": 1e999}',
     ],
 )
-def test_a_line_that_is_no_head_is_none(line: bytes, tmp_path: Path) -> None:
+def test_a_line_without_a_head_is_skipped(line: bytes, tmp_path: Path) -> None:
     assert parse_head(line) is None
     path = tmp_path / "heads"
     head = PublishedHead(1, 1, b"\xab" * 32, 1.5)

@@ -133,7 +133,7 @@ def test_an_entry_set_back_to_an_earlier_repetition_is_noticed(db: Database) -> 
     assert told(check(db)) == ["entry 1 was changed"]
 
 
-def test_what_a_refused_change_wrote_leaves_no_link(db: Database) -> None:
+def test_a_refused_change_leaves_no_link(db: Database) -> None:
     class RefusedError(Exception):
         pass
 
@@ -221,7 +221,7 @@ def test_an_inserted_entry_is_named(chained: Database) -> None:
     assert told(check(chained)) == ["entry 9 was changed", "entry 100 was inserted: it is not in the chain"]
 
 
-def test_who_reuses_the_number_of_a_removed_entry_is_found(chained: Database) -> None:
+def test_a_reused_number_of_a_removed_entry_is_found(chained: Database) -> None:
     """SQLite gives the id of a last row that is removed to the next one."""
     by_hand(chained, "DELETE FROM audit WHERE id = 9")
     if not chained.in_a_file:
@@ -345,9 +345,7 @@ def test_a_name_with_nul_is_stored_whole_or_refused_whole(db: Database) -> None:
     ("column", "value"),
     [("actor", "CAST(x'ff00fe' AS TEXT)"), ("time", "'soon'"), ("detail", "x'00'"), ("id", "2 + 9000000")],
 )
-def test_rows_that_are_no_text_or_number_any_more_are_breaks_and_no_errors(
-    chained: Database, column: str, value: str
-) -> None:
+def test_rows_of_broken_types_are_breaks_and_not_errors(chained: Database, column: str, value: str) -> None:
     if not chained.in_a_file:
         pytest.skip("PostgreSQL holds columns to their types")
     by_hand(chained, f"UPDATE audit SET {column} = {value} WHERE id = 5")

@@ -45,9 +45,7 @@ def test_changes_are_listed_with_their_actors_and_user_input_stays_text(
     assert not pages.unexpected()
 
 
-def test_the_page_tells_of_the_chain_and_gives_files_of_what_is_shown(
-    pages: Pages, front: FrontService
-) -> None:
+def test_the_page_shows_the_chain_and_gives_files_of_its_entries(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/audit")
     main = page.locator("main")
     expect(main).to_contain_text("Head of the chain: link 1204, 3f9a3f9a3f9a")

@@ -126,7 +126,7 @@ def test_very_many_users_push_out_those_whose_last_run_is_longest_ago() -> None:
     assert times.of("u25", (b"a",)) == PastRuns((1.0, 2.0))
 
 
-def test_what_is_kept_takes_no_more_memory_than_is_said() -> None:
+def test_kept_runs_take_no_more_memory_than_the_bound() -> None:
     tracemalloc.start()
     try:
         times = RunTimes()

@@ -61,7 +61,7 @@ def test_without_a_quota_of_it_there_is_no_limit_of_it(bench, make_node) -> None
     bench.held("a", cpu=1, amounts={"shm": 10**9})
 
 
-def test_a_name_that_is_no_row_is_refused(bench) -> None:
+def test_an_unknown_name_of_a_row_is_refused(bench) -> None:
     bench.tenant("red")
     assert "amounts has 'shn', which is not a resource; the resources are" in bench.refusal(
         "a", cpu=1, amounts={"shn": 1}

@@ -43,7 +43,7 @@ def test_a_range_that_is_nearly_over_is_one_time_from_now() -> None:
     assert between(soon, now) == starts(soon["p50"], now) == "in 30 s"
 
 
-def test_what_is_no_range_is_nothing() -> None:
+def test_values_without_a_range_give_nothing() -> None:
     for odd in (None, "x", 3, {}, {"p10": None, "p90": None}, {"p10": "x", "p50": "y", "p90": "z"}):
         assert between(odd) == ""
 

@@ -66,7 +66,7 @@ def test_forms_are_the_same_in_every_language(takes: str, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "words", [["NOTHING"], ["ls", "a", "b", "c"], ["rm"], ["|"], ["["], ["[ls]"], ["--", "ls"]]
 )
-def test_words_that_are_no_act_are_refused_with_the_forms(verb: str, words: list[str]) -> None:
+def test_unknown_acts_are_refused_with_the_forms(verb: str, words: list[str]) -> None:
     if verb == "announce" and words[0] in {"NOTHING", "|", "[", "[ls]"}:
         assert parse([verb, *words], COMMAND).names == words  # a text that is announced
         return

@@ -209,7 +209,7 @@ def test_a_type_that_differs_from_its_table_is_refused_at_import(made: Any, what
     assert what in str(refused.value)
 
 
-def test_a_value_that_is_no_member_of_its_enumeration_is_not_read() -> None:
+def test_a_value_outside_its_enumeration_is_not_read() -> None:
     rows = Rows(Box, of_boxes(), embedded=EMBEDDED)
     row = rows.row(Box("a", Colour.RED, Size(1)))
     with pytest.raises(ValueError, match="blue"):

@@ -165,7 +165,7 @@ def logs(settings: Settings, lines: int) -> Iterator[tuple[str, str]]:
 
 
 def _without_words(value: Any) -> Any:
-    """Leave out what people wrote; a reason that the scheduler gives is no text but an object, and stays."""
+    """Leave out texts of people. A reason of the scheduler is an object, and stays."""
     if isinstance(value, Mapping):
         return {
             k: f"{len(v)} characters" if k in _SPOKEN and isinstance(v, str) and v else _without_words(v)

@@ -26,7 +26,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )  # fmt: skip
 _SECRET_KEY = re.compile(r"(?i)(password|passwd|secret|token|api_?key|credential)")
 _TREES = re.compile(r"(/(?:homes|jobs|datasets|models|data|files|user|contents)/)[^\s\"',;)\]]+")
-"""Paths of tenants: what follows is named by people."""
+"""Paths of tenants: people choose the names after these."""
 _ADDRESS = re.compile(
     r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:]+:[0-9a-fA-F:.]*)(?![\w.:])"
 )
@@ -54,7 +54,7 @@ class Redactor:
         return _WORD.sub(self._word, text)
 
     def value(self, value: Any) -> Any:
-        """Return a JSON value with all of its texts, keys too, as `text` makes them; what a key calls secret is left out whole."""
+        """Return a JSON value with all of its texts, keys too, as `text` makes them. The text of a key that names a secret is left out whole."""
         match value:
             case str():
                 return self.text(value)

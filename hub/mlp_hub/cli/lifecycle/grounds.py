@@ -1,4 +1,4 @@
-"""Grounds: what jobs and notebook servers run in, as `up` prepares it and `down` ends servers in it."""
+"""Grounds for jobs and notebook servers, as `up` prepares them and `down` ends servers in them."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ GIB_HOUR = 1024 * MILLI * 3600
 GIB_DAY = 2**30 // BLOCK * DAY_S
 """Given: blocks times seconds in a GiB-day."""
 METERS = ("cpu", "ram", "gpu", "storage")
-"""What is priced: core-hours, GiB-hours of memory, GPU-hours, GiB-months of storage."""
+"""Priced amounts: core-hours, GiB-hours of memory, GPU-hours, GiB-months of storage."""
 MONTHS = 4 * 7 * 29 * 3 * 5 * 31
 """Given: the smallest number that the days of every month divide."""
 UNITS = {
@@ -166,7 +166,7 @@ def _check_follows(before: PricePeriod, period: PricePeriod) -> None:
 
 
 def read_price(text: str, of: str) -> int:
-    """Return the millionths of a price such as 0.042. Raises `Invalid`, with the name of what it is the price `of`."""
+    """Return the millionths of a price such as 0.042. Raises `Invalid`, with the name of the priced thing, `of`."""
     found = _NUMBER.fullmatch(text) if len(text) <= 40 else None
     if found is None:
         raise _refused(msg("{of} is {text}; write a number such as 0.042", of=of, text=repr(text[:40])))

@@ -34,7 +34,7 @@ def read_node_use(node: str, disk: str, proc: Path = PROC) -> NodeUse:
 
 
 def _cpu(proc: Path) -> dict[str, float]:
-    """Return processor time by mode, in seconds; modes without a name of their own are `other`."""
+    """Return processor time by mode, in seconds; unnamed modes are `other`."""
     ticks = os.sysconf("SC_CLK_TCK")
     modes = dict.fromkeys((*_SHOWN.values(), "other"), 0.0)
     with (proc / "stat").open() as lines:

@@ -30,7 +30,7 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
 SPLITS = ("day", "month", *UsageAccount._fields)
-"""Contract: what lines may be split by."""
+"""Contract: fields by which lines may be split."""
 MOST_DAYS = 3700
 """Safety: days that one question may span: bounds its time."""
 MOST_LINES = 200_000

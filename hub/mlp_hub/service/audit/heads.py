@@ -17,7 +17,7 @@ from mlp_hub import durable
 from mlp_hub.domain.audit_chain import ChainLink
 
 LONGEST = 1000
-"""Safety: bytes of a line; a longer one is no head."""
+"""Safety: bytes of a line; a longer one is not a head."""
 TAIL = 4 * LONGEST
 """Safety: bytes at the end of the file that are read to find the last head."""
 HASH_BYTES = 32
@@ -54,7 +54,7 @@ class PublishedHead:
 
 @dataclass(frozen=True, slots=True)
 class HeadsRead:
-    """Content of a file of heads, in its order; `bad` are the numbers of lines that are no head, a few of them."""
+    """Content of a file of heads, in its order; `bad` are the numbers of lines that are not heads, a few of them."""
 
     heads: tuple[PublishedHead, ...]
     bad: tuple[int, ...] = ()

@@ -46,7 +46,7 @@ class Calibration:
 
 
 class StartsCounted:
-    """Compares starts with what was told of them."""
+    """Compares starts with their forecasts."""
 
     def __init__(self, board: Board, clock: Callable[[], float]) -> None:
         self._board = board
@@ -67,7 +67,7 @@ class StartsCounted:
             await asyncio.gather(self._storing, return_exceptions=True)
 
     def told(self, uid: str, start: TimeRange) -> None:
-        """Note what is told of a job that waits; the first range of a wait counts."""
+        """Note the forecast of a job that waits; the first range of a wait counts."""
         if uid in self._board.waiting and len(self._told) < MOST_TOLD:
             self._told.setdefault(uid, start)
 

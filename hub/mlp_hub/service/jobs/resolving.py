@@ -1,4 +1,4 @@
-"""A request as a job's specification: what it names is looked up, such as its team, its runtime and its script."""
+"""A request as a job's specification: its team, its runtime, its script and other names are looked up."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def of_tenants(parts: MonitoredParts, look: DatabaseLook) -> Iterator[Family]:
 
 
 def of_look(look: DatabaseLook, now: float) -> Iterator[Family]:
-    """Yield the metrics of what is behind."""
+    """Yield the metrics of delays."""
     since = look.notices_since
     yield t.NOTICES_BEHIND, [((), float(look.notices_behind))]
     yield t.NOTICES_AGE, [((), 0.0 if since is None else max(0.0, now - since))]

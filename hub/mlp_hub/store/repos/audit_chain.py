@@ -59,7 +59,7 @@ class AuditChain(Repo):
         return self._add_link(made_link(last.hash, last.seq + 1, int(entry or 0), NO_HASH, time=now))
 
     def last(self) -> ChainLink | None:
-        """Return the last link; None where there is no chain yet."""
+        """Return the last link; None before the first one."""
         return _link(self._c.exec_driver_sql(_LAST).first())
 
     def first(self) -> ChainLink | None:

@@ -1,4 +1,4 @@
-"""Rows of jobs: what their columns say, and what is worked out of some of them alone."""
+"""Rows of jobs: the values of their columns, and values computed from some of them alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes with each job: the steps of its timeline, and its tokens."""
+"""Timeline steps and tokens of each job."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ class Requests(Repo):
             self._many(_RELEASE, [{"of": applier, "the_id": i} for i in ids])
 
     def forget(self, applier: str, request_id: str) -> None:
-        """Remove a request; what it has held counts."""
+        """Remove a request; its held amounts count until now."""
         self._cut([(applier, request_id)], self._clock())
         self._delete(t, t.c.applier == applier, t.c.id == request_id)
 
