@@ -517,7 +517,7 @@ class Components(Given):
             Sender(p.policy.notices, p.policy.first_uid),
         ),
         tidy=ChainKeeper.keep,
-        close=(StopStage.COMMITS, ChainKeeper.stop),
+        close=(StopStage.LAST, ChainKeeper.stop),
         problems=ChainKeeper.problems,
     )
     audit: Made[AuditLog] = Made(lambda p: AuditLog(p.db, p.audit_chain))

@@ -28,14 +28,14 @@ def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -
     ]
     closing = [(name, stop.stage.name) for name, stop in stops(Components, close=True)]
     assert closing == [
-        *((name, "INTAKE") for name in ("former_members_servers", "submissions", "forecasts")),
-        *((name, "INTAKE") for name in ("metrics", "disk", "summaries", "retention")),
+        *((name, "INTAKE") for name in ("former_members_servers", "submissions", "monitoring")),
+        *((name, "INTAKE") for name in ("metrics", "disk", "summaries", "retention", "forecasts")),
         ("admission", "DECISIONS"),
         ("queue", "QUEUE"),
         *((name, "WORKERS") for name in ("sweeps", "app_worker", "reconciler", "drains")),
         *((name, "STATE") for name in ("metrics", "idle", "board")),
         ("board", "COMMITS"),
-        *((name, "LAST") for name in ("notices", "lease", "bus")),
+        *((name, "LAST") for name in ("audit_chain", "notices", "lease", "bus")),
     ]
 
 
