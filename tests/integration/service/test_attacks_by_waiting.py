@@ -103,10 +103,10 @@ async def test_viewing_waiting_jobs_triggers_no_calculation_and_waits_for_nothin
     held = threading.Event()
     looked: list[float] = []
 
-    def slowly(core: Core, now: float) -> dict[str, Expected]:
+    def slowly(core: Core, now: float, _past: object) -> tuple[dict[str, Expected], dict[str, object]]:
         looked.append(now)
         held.wait(20)
-        return dict.fromkeys(core.state.waiting, (now + 60, "said once for all"))
+        return dict.fromkeys(core.state.waiting, (now + 60, "said once for all")), {}
 
     async def no_answer(*_: object) -> None:
         raise AssertionError("an answer was worked out for a look")

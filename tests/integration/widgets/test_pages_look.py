@@ -79,6 +79,7 @@ def test_a_user_without_admin_rights_sees_only_their_own_pages(pages: Pages, fro
             "Environments",
             "Apps",
             "Quota",
+            "Usage",
             "My account",
             re.compile("^Team red"),  # with how many ask to join
         ]

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import httpx
 
-from mlp_hub import in_cluster
+from mlp_hub.backends import backend_of
 from mlp_hub.cli.state import state_dir
 from mlp_hub.cli.state.plan import make as make_plan
 from mlp_hub.cli.state.plan import write_secrets
@@ -102,7 +102,7 @@ class HubStack:
             "spawner_token": s.secret("spawner_token"),
             "limits": self.limits,
             "sockets": sockets,
-            "ports": [in_cluster.service_listens(s)] if s.runs.cluster else [],
+            "ports": [port] if (port := backend_of(s).service_listens(s)) else [],
         }
         config.write_text(json.dumps(data))
         self._start("service", [sys.executable, str(HERE / "fake_service.py"), str(config)])

@@ -272,6 +272,11 @@ class ApiRig:
         made = self.ask("POST", f"/users/{user}/apps", body, token=token)
         assert made.status == 201, made.body
 
+    def price_list(self) -> None:
+        """Have the platform a price list."""
+        listed = {"currency": "EUR", "periods": [{"begins": "2031-01-01", "core_hour": "0.05"}]}
+        assert self.ask("PUT", "/prices", listed, token=self.root_user).status == 200
+
     def site(self, user: str, token: str) -> None:
         """Let the user have an app called site, also where a test shut them out, which takes it away."""
 

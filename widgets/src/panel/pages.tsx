@@ -80,7 +80,7 @@ const PAGES: Page[] = [
     under: () => "apps",
   },
   { path: "quota", title: () => t("Quota"), page: () => <QuotaPage />, entries: one },
-  { path: "usage", title: () => t("Usage"), page: () => <OwnAccounting />, entries: one },
+  { path: "usage", title: () => t("Usage"), page: () => <OwnAccounting />, entries: (session) => (session.admin ? [] : [[]]), under: (session) => (session.admin ? "quota" : "usage") },
   { path: "me", title: () => t("My account"), page: () => <MePage />, entries: one },
   {
     path: "tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />,
@@ -106,7 +106,7 @@ const PAGES: Page[] = [
   { path: "admin/users", title: () => t("Users"), page: () => <UsersPage />, entries: one },
   { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
   { path: "admin/runs", title: () => t("All runs"), page: () => <AllRunsPage />, entries: one },
-  { path: "admin/usage", title: () => t("Usage of all"), page: () => <AccountingPage key="all" whose="all" />, entries: one },
+  { path: "admin/usage", title: () => t("Usage of all"), page: () => <AccountingPage key="all" whose="all" />, under: () => "admin" },
   { path: "admin/nodes", title: () => t("Nodes"), page: () => <NodesPage />, entries: one },
   { path: "admin/what-if", title: () => t("What-if"), page: () => <WhatIfPage />, entries: one },
   { path: "admin/audit", title: () => t("Audit"), page: () => <AuditPage />, entries: one },

@@ -8,7 +8,7 @@ import secrets
 import sys
 from urllib.parse import quote
 
-from mlp_hub.api.auth.scopes import ACCESS
+from mlp_hub.api.auth.scopes import ACCESS, METRICS_READ
 from mlp_hub.cli.errors import AwayFailure, CommandFailed, UsageFailure
 from mlp_hub.cli.http import HttpAnswer, request
 from mlp_hub.settings import Settings
@@ -188,7 +188,9 @@ def token(settings: Settings, name: str, scopes: list[str], *, note: str, expire
     body: dict[str, object] = {"note": note or f"mlp-hub token by {os.environ.get('USER', 'operator')}"}
     if scopes:
         # without it the platform accepts no token of a person, whatever else the token holds
-        body["scopes"] = scopes if ACCESS in scopes else [ACCESS, *scopes]
+        # JupyterHub's own scope of its metrics; the platform's are useless to a token that cannot reach the platform
+        reaches = METRICS_READ not in scopes or ACCESS in scopes
+        body["scopes"] = scopes if reaches else [ACCESS, *scopes]
     if expires_in is not None:
         body["expires_in"] = expires_in
     # asked first: for a user that does not exist the hub answers as for one that may not be touched

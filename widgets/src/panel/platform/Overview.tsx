@@ -220,7 +220,7 @@ function Holding({ all }: { all: Overview }): JSX.Element {
       <div class="mlp-card-head">
         <h2>{t("Current use by team")}</h2>
         <span class="mlp-head-end">
-          <Link to={href("admin", "tenants")}>{t("All teams")}</Link>
+          <Link to={href("admin", "tenants")}>{t("All teams")}</Link> <Link to={href("admin", "usage")}>{t("Usage of all")}</Link>
         </span>
       </div>
       {teams.length ? (

@@ -55,7 +55,9 @@ export function QuotaPage(): JSX.Element {
   useEffect(() => remember(session.username, { quota: true }), [session.username]);
   return (
     <>
-      <PageHead title={t("Quota")} sub={t("The quota of your teams and its current users")} />
+      <PageHead title={t("Quota")} sub={t("The quota of your teams and its current users")}>
+        <Link to={href("usage")}>{t("Usage")}</Link>
+      </PageHead>
       {usage.error ? <ErrorBox error={usage.error} retry={() => void usage.reload()} /> : null}
       {!usage.data && !usage.error ? <Loading what={t("Loading your quota")} lines={5} /> : null}
       {usage.data && !items.length ? <Empty title={t("You are in no team yet")}><p>{t("Ask an admin to add you to one.")}</p></Empty> : null}

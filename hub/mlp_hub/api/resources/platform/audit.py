@@ -21,8 +21,8 @@ from mlp_hub.service.audit.log import COLUMNS
 from mlp_hub.service.support.csv_text import csv_bytes
 from mlp_language.message import msg
 
-NDJSON = "application/x-ndjson"
-"""Given: media type of JSON, one value a line."""
+NDJSON = "text/plain; charset=utf-8"
+"""Given: generators of clients know no media type of lines of JSON."""
 Text = Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
 Time = Annotated[datetime, Meta(tz=True)]
 
@@ -193,7 +193,7 @@ ROUTES = (
         C,
         query=AuditFileQuery,
         reply=str,
-        media=NDJSON,
+        media="text/plain",
     ),
     Route(
         "GET",
