@@ -94,10 +94,15 @@ def test_without_a_database_nothing_that_has_names_leaves(tmp_path: Path) -> Non
     assert PERSON not in "\n".join(found.values())
 
 
-def test_a_dump_that_has_no_room_or_no_place_says_so_and_leaves_nothing(hub: LiveHub, tmp_path: Path) -> None:
-    nowhere = dump(hub.env, tmp_path / "no" / "dump.tar.gz")
-    assert nowhere.returncode == 1
-    assert "cannot be written" in nowhere.stderr
-    full = dump(hub.env, tmp_path / "dump.tar.gz", "--lines", "-1")
-    assert full.returncode == 2
-    assert not list(tmp_path.iterdir())
+def test_a_dump_without_a_place_or_with_a_wrong_number_says_so_and_leaves_nothing(
+    hub: LiveHub, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    for parent in ("no", "file"):
+        nowhere = dump(hub.env, tmp_path / parent / "dump.tar.gz")
+        assert nowhere.returncode == 1
+        assert "cannot be written" in nowhere.stderr
+        assert "Traceback" not in nowhere.stderr
+    wrong = dump(hub.env, tmp_path / "dump.tar.gz", "--lines", "-1")
+    assert wrong.returncode == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

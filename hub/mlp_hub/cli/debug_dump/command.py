@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -50,7 +51,8 @@ def debug_dump(settings: Settings, file: Path | None, *, lines: int) -> int:
     except FileExistsError:
         raise CommandFailed(say("{path} exists.", path=str(path)), say("Name another file.")) from None
     except OSError as error:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it may never have been made
+            path.unlink()
         raise CommandFailed(
             say("{path} cannot be written: {why}.", path=str(path), why=error.strerror or str(error))
         ) from error
