@@ -120,6 +120,7 @@ class Service:
         self.loop.call_soon_threadsafe(self.server.stop)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(10)
+        self.loop.close()
 
 
 class Server:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
@@ -208,9 +209,7 @@ class _Logout(_Handler):
 @contextmanager
 def stand_in() -> Iterator[StandIn]:
     """Run one."""
-    loop = asyncio.new_event_loop()
-    ready: list[StandIn] = []
-    up = threading.Event()
+    ready: Future[tuple[StandIn, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def serve() -> None:
         sockets = bind_sockets(0, "127.0.0.1")
@@ -229,19 +228,17 @@ def stand_in() -> Iterator[StandIn]:
             )
         )
         server.add_sockets(sockets)
-        ready.append(it)
-        up.set()
+        ended = asyncio.Event()
+        ready.set_result((it, asyncio.get_running_loop(), ended))
+        await ended.wait()
+        server.stop()
+        await server.close_all_connections()
 
-    def run() -> None:
-        asyncio.set_event_loop(loop)
-        loop.run_until_complete(serve())
-        loop.run_forever()
-
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert up.wait(30)
+    it, loop, ended = ready.result(30)
     try:
-        yield ready[0]
+        yield it
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(ended.set)
         thread.join(30)

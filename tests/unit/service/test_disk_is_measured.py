@@ -31,6 +31,7 @@ from mlp_hub.service.disk.rules import (
     shortage_at_half,
     who_fills,
 )
+from support.files.descriptors import open_below
 
 T = TypeVar("T")
 
@@ -81,12 +82,11 @@ def test_directories_too_deep_to_be_measured_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sizes, "DEEPEST", 10)
-    before = len(list(Path("/proc/self/fd").iterdir()))
     (tmp_path / "d/d/d/d/d/d/d/d/d").mkdir(parents=True)
     assert not size(tmp_path).unseen
     (tmp_path / "d/d/d/d/d/d/d/d/d/d/d").mkdir(parents=True)
     assert size(tmp_path).unseen
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # none is left open
+    assert open_below(tmp_path) == []
 
 
 def test_too_many_directories_to_remember_are_told_wherever_they_lie(
@@ -158,11 +158,10 @@ def test_a_measurement_can_be_left_in_the_middle_of_a_directory_and_holds_no_oth
     for n in range(3 * sizes.STEP):
         (tmp_path / str(n)).touch()
     (tmp_path / "d" / "d" / "d").mkdir(parents=True)
-    before = len(list(Path("/proc/self/fd").iterdir()))
     turns, looks = TimeSlices[str, Size](), 0
     steps = measure(tmp_path)
     next(steps)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 2  # its own, and what goes through it
+    assert set(open_below(tmp_path)) == {tmp_path}  # its own descriptor, and the one that lists
     whole, parts = found(steps)
     assert parts >= 2
     assert whole == size(tmp_path)
@@ -171,7 +170,7 @@ def test_a_measurement_can_be_left_in_the_middle_of_a_directory_and_holds_no_oth
     assert done == {"a": whole}
     turns.keep({})
     steps.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before
+    assert open_below(tmp_path) == []
 
 
 @pytest.mark.parametrize(
