@@ -157,7 +157,7 @@ check-messages: check-tools
 check-english: check-tools
 	$(BIN)/python languages/english.py check
 
-.PHONY: docs wire messages bench dev clean
+.PHONY: docs wire messages house bench dev clean
 messages: check-tools  ## take what the sources say into the catalogues of hub/mlp_language/locale
 	$(BIN)/python languages/messages.py update
 
@@ -170,6 +170,9 @@ docs: install  ## write from the code: reference pages of docs/, names for other
 WIRE = @$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
 wire: install  ## make the front end's types of the wire, for the type checker and for editors
 	$(WIRE)
+
+house: check-tools  ## count places, circles, full folders and marks of translated English (BESIDE="../older": of other trees too)
+	$(BIN)/python tools/house.py . $(BESIDE)
 
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one; AGAINST=COMMIT ROUNDS=3: in turn with that commit)
 	$(BIN)/python tests/benchmarks/$(if $(AGAINST),against.py $(AGAINST) ROUNDS=$(or $(ROUNDS),3),run.py) $(if $(ONLY),ONLY=$(ONLY))

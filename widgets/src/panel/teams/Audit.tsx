@@ -115,11 +115,13 @@ function Chain({ filters, now }: { filters: Filters; now: number }): JSX.Element
   const head = useLoad("audit head", () => client.get<AuditHead>("/audit:head"), EVERY);
   const broken = head.data?.sound === false;
   return (
-    <p class="mlp-dim mlp-wrap">
-      {head.data ? <span role={broken ? "alert" : undefined}>{broken ? <Chip kind="bad">{t("Broken")}</Chip> : null} <span title={head.data.hash ?? ""}>{chainWords(head.data, now)}</span></span> : null}{" "}
-      <a class="mlp-button mlp-small" href={client.base + exported(filters, now, "csv")} download="audit.csv">{t("CSV")}</a>{" "}
-      <a class="mlp-button mlp-small" href={client.base + exported(filters, now, "lines")} download="audit.jsonl">{t("JSON lines")}</a>
-    </p>
+    <div class="mlp-head mlp-dim mlp-audit-chain">
+      {head.data ? <span class="mlp-wrap" role={broken ? "alert" : undefined}>{broken ? <Chip kind="bad">{t("Broken")}</Chip> : null} <span title={head.data.hash ?? ""}>{chainWords(head.data, now)}</span></span> : <span />}
+      <span class="mlp-actions">
+        <a class="mlp-button mlp-small" href={client.base + exported(filters, now, "csv")} download="audit.csv">{t("CSV")}</a>
+        <a class="mlp-button mlp-small" href={client.base + exported(filters, now, "lines")} download="audit.jsonl">{t("JSON lines")}</a>
+      </span>
+    </div>
   );
 }
 
