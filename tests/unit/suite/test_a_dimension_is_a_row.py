@@ -26,7 +26,6 @@ MADE = {"extensions/mlp/terms.py", "widgets/src/core/format/terms.ts"}
 COUNTED_AT = {
     "hub/mlp_hub/executors/local/node.py": "the capacity of this machine",
     "hub/mlp_hub/executors/kubernetes/nodes/amounts.py": "the capacity of a cluster's nodes, and what pods take of it",
-    "hub/mlp_hub/executors/kubernetes/gang/pods.py": "the request of a rank's pod",
 }
 """Modules that name each dimension of nodes."""
 
@@ -40,7 +39,7 @@ def test_each_counted_dimension_lists_where_it_acts() -> None:
     assert {*ACTS} == {*COUNTED}, "list in ACTS the modules where it acts (CONTRIBUTING.md, A dimension)"
 
 
-@pytest.mark.parametrize("dimension", COUNTED)
+@pytest.mark.parametrize("dimension", ACTS)
 def test_a_counted_dimension_is_named_in_two_rows_and_where_it_acts(dimension: str) -> None:
     sources = [
         path
@@ -51,14 +50,14 @@ def test_a_counted_dimension_is_named_in_two_rows_and_where_it_acts(dimension: s
     assert named == ROWS | ACTS[dimension] | MADE
 
 
-def test_executors_count_each_dimension_of_nodes_and_pods_request_it() -> None:
+def test_executors_count_each_dimension_of_nodes() -> None:
     lacking = [
         f"{dimension}: {path}, {purpose}"
         for dimension in ON_NODES
         for path, purpose in COUNTED_AT.items()
         if not names(ROOT / path, dimension)
     ]
-    assert not lacking, "a job that asks for it finds no node, or its pods do not get it"
+    assert not lacking, "a job that asks for it finds no node"
 
 
 def test_each_counted_dimension_is_in_the_page_about_quotas() -> None:
