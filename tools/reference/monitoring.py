@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mlp_hub.domain.dimensions import COUNTED, TABLE
 from mlp_hub.service.monitoring.alert_rules import RULES, AlertRule
+from mlp_hub.service.monitoring.gauges import title_of
 from mlp_hub.service.monitoring.table import METRICS
 from reference.rest import markdown_table
 
@@ -12,7 +14,7 @@ _METRICS = """# Metrics
 the leader are about the whole platform, so only the replica that leads shows them. Each replica shows the others about itself. Counters and
 histograms begin at 0 when a replica starts. Metrics of the process have the usual names, as `process_resident_memory_bytes`.
 
-Amounts by `resource` are in base units: `cpu` in cores, `gpu` in devices, `memory`, `storage` and `shm` in bytes.
+Amounts by `resource` are in base units: `cpu` in cores, `gpu` in devices, {in_bytes} in bytes{others}.
 
 """
 _ALERTS = """# Alerts
@@ -36,7 +38,11 @@ def metrics_page() -> str:
         )
         for row in METRICS
     )
-    return _METRICS + markdown_table(("metric", "type", "labels", "unit", "of", "meaning"), rows)
+    in_bytes = [row.name for row in TABLE if row.unit.startswith(("MiB", "GiB"))]
+    *first, last = [f"`{title_of(name)}`" for name in in_bytes]
+    others = "".join(f", `{name}` in units" for name in COUNTED if name not in in_bytes)
+    head = _METRICS.format(in_bytes=f"{', '.join(first)} and {last}", others=others)
+    return head + markdown_table(("metric", "type", "labels", "unit", "of", "meaning"), rows)
 
 
 def alerts_page() -> str:

@@ -15,7 +15,9 @@ MILLI = 1000
 class Dimension:
     """Row of the table.
 
-    `scale` is how many of its own units make one `unit`, in which people read it. With `within`, the amount of a rank is a
+    `scale` is how many of its own units make one `unit`, in which people read it: 1 for whole units. `unit` follows
+    the number: "1 fpga". Amounts in MiB are bytes in the metrics. Options read and show memory for a part of ram, and
+    whole numbers for all other counted dimensions. With `within`, the amount of a rank is a
     part of its amount of that dimension: it may not be more, and nodes do not count it again. `least` is the smallest amount
     that a rank can ask for, in its own units. `help` and `usual` are what the option of a job says of it, and of its absence.
     """

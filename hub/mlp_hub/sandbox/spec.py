@@ -15,7 +15,8 @@ class Bind:
     """A file or directory of the host that is seen inside.
 
     `src` is the host's path, `dst` the path inside. An `optional` one may be missing; a `device` one keeps
-    device nodes usable.
+    device nodes usable. `dst` is never below /dev, which is read-only when binds are made: `_system` of the
+    shim's `view.py` adds devices there.
     """
 
     src: str

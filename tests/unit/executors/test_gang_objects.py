@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
+from mlp_hub.domain.dimensions import ON_NODES
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN, RankRole, Runtime
 from mlp_hub.executors.base import CannotStart, Code, DataMount, EntryPoint, LaunchSpec, Mount
@@ -123,6 +124,18 @@ def test_shared_memory_has_the_size_that_was_asked_for_or_half_of_the_memory(tmp
         (shm,) = [each for each in pod["spec"]["volumes"] if each["name"] == "shm"]
         assert shm["emptyDir"] == {"medium": "Memory", "sizeLimit": size}
         assert pod["spec"]["containers"][0]["resources"]["limits"]["memory"] == "2048Mi", "it is a part of it"
+
+
+@pytest.mark.parametrize("dimension", ON_NODES)
+def test_a_pod_requests_each_dimension_of_nodes_that_its_rank_asks_for(
+    dimension: str, tmp_path: Path
+) -> None:
+    each = Resources(cpu=1500, ram=2048, gpu=1000)
+    found = []
+    for asked in (each, each.with_part(dimension, 3000)):
+        (pod,) = pods_in(described(launch("plain", per_worker=asked), ALL, tmp_path).main[1])
+        found.append(pod["spec"]["containers"][0]["resources"])
+    assert all(found[0][part] != found[1][part] for part in ("requests", "limits")), "see amounts of pods.py"
 
 
 def test_a_rank_without_gpus_gets_none_by_its_images_variable(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mlp_hub.domain.dimensions import DIMENSIONS
 from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.scheduler.model.types import Node, SchedulingPolicy, TenantQueue
@@ -22,6 +23,8 @@ from mlp_hub.simulate.errors import ScenarioError
 from mlp_hub.simulate.scenario import Cancel, JobLine, NodeDown, NodeUp, QuotaChange
 from mlp_hub.simulate.scenario_reader import read, read_value
 
+AMOUNTS = ", ".join(("amounts from 0 on of cpu, ram, gpu, gpu:KIND", *DIMENSIONS[3:]))
+"""What a limit takes; a new dimension changes no test."""
 WHOLE = """
 version: 1
 policy: {name: fair, half_life_s: 3600, backfill: true, preemption: true, placement: fgd, min_run_s: 0, restart_cost_s: 0, seed: 0}
@@ -288,11 +291,11 @@ def test_an_invalid_value_of_a_job_is_named_with_a_valid_one(line: str, fault: s
         ),
         (
             {"tenants": "[{name: red, quota: {cpus: 1}}]"},
-            "tenants[0].quota.cpus: 1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom, shm",
+            f"tenants[0].quota.cpus: 1 is wrong here; it takes {AMOUNTS}",
         ),
         (
             {"tenants": "[{name: red, lending_limit: {gpu:a100: -1}}]"},
-            "tenants[0].lending_limit.gpu:a100: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom, shm",
+            f"tenants[0].lending_limit.gpu:a100: -1 is wrong here; it takes {AMOUNTS}",
         ),
         (
             {"priorities": "{high: x}"},
@@ -322,7 +325,7 @@ def test_a_fault_of_yaml_has_its_line_and_one_of_json_its_place_alone() -> None:
     block = "version: 1\nnodes: []\ntenants:\n- name: red\n  quota:\n    cpu: -1\n  wieght: 1\njobs: []\n"
     assert found_in(block) == [
         "line 7, tenants[0].wieght: there is no such key here; did you mean weight?",
-        "line 5, tenants[0].quota.cpu: -1 is wrong here; it takes amounts from 0 on of cpu, ram, gpu, gpu:KIND, rom, shm",
+        f"line 5, tenants[0].quota.cpu: -1 is wrong here; it takes {AMOUNTS}",
     ]
     assert found_in('{"version": 2, "nodes": [], "tenants": [], "jobs": []}') == [
         "version: 2 is wrong here; it takes 1"

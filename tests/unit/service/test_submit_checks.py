@@ -299,5 +299,5 @@ def test_shared_memory_is_a_part_of_the_memory(directories: Directories) -> None
         match="2048 MiB shm per rank is more than its 1024 MiB ram, of which it is a part; ask for 1024 or less, or for more ram",
     ):
         check(directories, amounts={"shm": 2048})
-    with pytest.raises(Refused, match="amounts has 'fpga', which is not a resource"):
-        check(directories, amounts={"fpga": 1})
+    with pytest.raises(Refused, match="amounts has 'spokes', which is not a resource"):
+        check(directories, amounts={"spokes": 1})

@@ -41,7 +41,7 @@ def scaled(dimension: str, amount: float) -> float:
 def amounts(of: Resources | Quota) -> Iterator[tuple[str, float]]:
     """Yield the amounts by resource, in base units, without limits that are not set."""
     for dimension, amount in of.items():
-        yield _title(dimension), scaled(dimension, amount)
+        yield title_of(dimension), scaled(dimension, amount)
     for kind, amount in dict(of.kinds).items():
         yield f"gpu:{kind}", scaled("gpu", amount)
 
@@ -103,7 +103,7 @@ def of_tenants(parts: MonitoredParts, look: DatabaseLook) -> Iterator[Family]:
         yield (
             row,
             [
-                ((name, _title(dimension)), scaled(dimension.partition(":")[0], amount))
+                ((name, title_of(dimension)), scaled(dimension.partition(":")[0], amount))
                 for name, share in look.shares.items()
                 for dimension, amount in getattr(share, field).items()
             ],
@@ -181,7 +181,8 @@ def _known(values: Iterable[tuple[Labels, float | None]]) -> list[tuple[Labels, 
     return [(labels, float(value)) for labels, value in values if value is not None]
 
 
-def _title(dimension: str) -> str:
+def title_of(dimension: str) -> str:
+    """Return the name of a resource in labels: `memory` and `storage`, otherwise the dimension's own."""
     return _TITLES.get(dimension, dimension)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from mlp_hub.domain.resources import MILLI, Resources
-from mlp_hub.executors.kubernetes.nodes.devices import is_device
+from mlp_hub.executors.kubernetes.nodes.devices import is_gpu
 from mlp_hub.kubernetes.quantities import milli, whole
 
 MIB = 1 << 20
@@ -14,7 +14,10 @@ MIB = 1 << 20
 
 
 class NodeAmount(NamedTuple):
-    """Thousandths of processors, bytes of memory and of the node's disk, and devices by the resource that they are."""
+    """Thousandths of processors, bytes of memory and of the node's disk, and GPUs by the resource that they are.
+
+    No counted dimension is on nodes yet. The first one needs a field here, which sums, and `resources_of`, pass on.
+    """
 
     cpu: int = 0
     ram: int = 0
@@ -61,7 +64,7 @@ def amount_of(found: Mapping[str, Any] | None) -> NodeAmount:
         milli(found.get("cpu", "0")),
         whole(found.get("memory", "0")),
         whole(found.get("ephemeral-storage", "0")),
-        _sorted({name: whole(n) for name, n in found.items() if is_device(name)}),
+        _sorted({name: whole(n) for name, n in found.items() if is_gpu(name)}),
     )
 
 

@@ -30,7 +30,7 @@ def no_gpus(gpu: float) -> list[dict[str, str]]:
     return [] if gpu else [{"name": GPUS_SEEN, "value": "void"}]
 
 
-def is_device(resource: str) -> bool:
+def is_gpu(resource: str) -> bool:
     """Whether a resource is GPUs: a vendor's, or slices of one, as `nvidia.com/mig-1g.10gb`."""
     return resource in _VENDORS or resource.startswith(_MIG)
 
