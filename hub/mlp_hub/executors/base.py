@@ -9,6 +9,10 @@ is killed when.
 
 What changes anything is done under the epoch of the service that decides: a number that grows with each one that takes
 over. An older one than was ever seen here is refused with `Superseded`, whatever it asks for.
+
+If the system behind an executor does not answer, any async method raises `OutOfReach`, and the caller repeats the call. An
+executor never guesses then: an attempt that is reported ABSENT or LOST is started again elsewhere, or fails. Other errors count:
+after some failed starts the job fails.
 """
 
 from __future__ import annotations
@@ -262,6 +266,7 @@ class Executor(Protocol):
     """
 
     name: str
+    """Its value of the setting `executor`; metrics show it."""
     keeps_tenants: bool
     images: bool
     """Whether ranks run in containers, so that a runtime may name their image."""
@@ -291,7 +296,10 @@ class Executor(Protocol):
         ...
 
     async def open(self) -> None:
-        """Find the nodes, and the work that an earlier process left; before that the list of nodes is empty."""
+        """Find the nodes, and the work that an earlier process left; before that the list of nodes may be empty.
+
+        The service calls it once, before it leads; if it raises, the service does not start. Other methods also work without it.
+        """
         ...
 
     def nodes(self) -> Sequence[NodeInfo]:
@@ -350,7 +358,10 @@ class Executor(Protocol):
 
         An attempt that can never start as requested (a missing file, a missing runtime) ends as FAILED with
         `Cause.START_FAILED`, or raises `CannotStart`. An attempt for a node that has gone meanwhile is
-        LOST. Any other error is treated as temporary, and the call is repeated.
+        LOST. After any other error the call is repeated. While the system behind the executor does not answer, it
+        raises `OutOfReach`, and the job waits. Other errors count as tries, and after the last one the job fails.
+
+        A repeated call returns at once, and it checks nothing: the nodes and files may have changed since.
         """
         ...
 
@@ -391,11 +402,14 @@ class Executor(Protocol):
         ...
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
-        """Return the state of these attempts; unknown ones are ABSENT."""
+        """Return the state of these attempts; unknown ones are ABSENT.
+
+        If the state cannot be found out now, it raises: ABSENT means that nothing runs, and that nothing will.
+        """
         ...
 
     async def known(self) -> Sequence[str]:
-        """List all attempts with anything left here, so that leftovers can be swept."""
+        """List all attempts with anything left here, those that have ended too, so that leftovers can be swept."""
         ...
 
     def on_change(self, callback: Callable[[str], None]) -> None:

@@ -45,7 +45,8 @@ class Command:
 class GangShape:
     """Job as its runtime sees it.
 
-    `python` is the interpreter inside, `starter` the program that starts ranks there. `hosts` are those
+    `python` is the interpreter inside. `start` is the path of the program that starts ranks there, as ranks see it, with the
+    other files of `sandbox/shim/programs` beside it; the default is the sandbox's path. `hosts` are those
     of the ranks, where each has a separate machine. `by_module` is then the argument that replaces
     running a program by a module, if that machine has it. `own` is the interpreter of an environment
     that the program has instead.

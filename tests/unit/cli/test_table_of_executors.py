@@ -13,7 +13,7 @@ from mlp_hub import settings as settings_module
 from mlp_hub.backends import BACKENDS, backend_of
 from mlp_hub.backends.simulated import simulated_nodes
 from mlp_hub.cli.doctor import doctor
-from mlp_hub.cli.lifecycle.grounds import GROUNDS, RANKS_CONTINUE
+from mlp_hub.cli.lifecycle.grounds import GROUNDS
 from mlp_hub.cli.state import belonging
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.executor_kinds import (
@@ -33,7 +33,9 @@ def test_every_executor_that_a_setting_may_name_is_in_the_table() -> None:
 
 
 def test_each_is_made_under_its_own_name(tmp_path: Path) -> None:
-    for name in ("local", "simulated"):  # a cluster's needs one: tests/cluster
+    for name in (
+        name for name, kind in EXECUTOR_KINDS.items() if kind.config is None
+    ):  # others need their system
         settings = Settings.load({"MLP_HOME": str(tmp_path), "MLP_EXECUTOR": name})
         asyncio.run(_made(settings, name))
 
@@ -55,8 +57,6 @@ def test_every_trait_of_an_executor_has_its_row_where_it_acts() -> None:
 
     assert set(GROUNDS) == set(SPAWNERS) == set(Ground)
     assert set(belonging._RUNNING) == set(Ranks)
-    elsewhere = {name for name, kind in EXECUTOR_KINDS.items() if kind.ranks is Ranks.ELSEWHERE}
-    assert set(RANKS_CONTINUE) == elsewhere
     assert {name for name, _ in doctor.CHECKS} >= SOME_CHECKS
     settings = {field.name for field in fields(Settings)}
     for kind in EXECUTOR_KINDS.values():

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from mlp_hub.cli.commands.isolation import close_all
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import request
-from mlp_hub.cli.lifecycle.grounds import GROUNDS, RANKS_CONTINUE
+from mlp_hub.cli.lifecycle.grounds import GROUNDS, ranks_continue
 from mlp_hub.cli.state import identity, state_dir
 from mlp_hub.cli.state.database import DatabaseSilent
 from mlp_hub.cli.supervisor import processes
@@ -102,7 +102,7 @@ class StoppedWork:
     """Work that was stopped with the platform, and work that could not be stopped."""
 
     suspended: set[tuple[str, str]] = field(default_factory=set)  # (user, NAME@RUN) of jobs
-    going_on: set[tuple[str, str]] = field(default_factory=set)  # of those whose pods nobody ended yet
+    going_on: set[tuple[str, str]] = field(default_factory=set)  # of those whose ranks nobody ended yet
     jobs: int = 0  # sandboxes of jobs, of those that are suspended too
     servers: int = 0
     faults: list[CommandFailed] = field(default_factory=list)
@@ -120,7 +120,7 @@ def _stop_work(settings: Settings, ended: StoppedWork) -> None:
     except CommandFailed as failure:
         ended.faults.append(failure)
     if elsewhere and ended.going_on:
-        ended.faults.append(RANKS_CONTINUE[settings.executor](len(ended.going_on)))
+        ended.faults.append(ranks_continue(len(ended.going_on)))
     # a job that ended now and is not written down would seem to be lost
     ended.jobs, ended.servers = _stop_sandboxes(settings, jobs=not ended.faults)
     try:

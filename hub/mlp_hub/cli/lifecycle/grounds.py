@@ -59,19 +59,16 @@ GROUNDS: Mapping[Ground, GroundCommands] = {
 }
 
 
-def _pods_continue(count: int) -> CommandFailed:
+def ranks_continue(count: int) -> CommandFailed:
+    """Return the fault that so many jobs should be suspended, but nobody ended their ranks on other machines."""
     return CommandFailed(
         says(
-            "1 job should be suspended, but its pods continue: only the service ends pods of jobs.",
-            "{n} jobs should be suspended, but their pods continue: only the service ends pods of jobs.",
+            "1 job should be suspended, but its ranks continue: only the service ends ranks on other machines.",
+            "{n} jobs should be suspended, but their ranks continue: only the service ends ranks on other machines.",
             count,
         ),
         say("Start the hub with `up`, which ends them, then stop it with its `down JOBS=stop`."),
     )
-
-
-RANKS_CONTINUE: Mapping[str, Callable[[int], CommandFailed]] = {"kubernetes": _pods_continue}
-"""Fault, by executors with ranks elsewhere, that so many jobs should be suspended and nobody ended their ranks."""
 
 
 def check_sandbox(settings: Settings, found: Capabilities) -> str:
