@@ -15,9 +15,10 @@ def test_each_page_of_the_panel_is_opened_in_every_theme_and_width() -> None:
     table = (ROOT / "tests/support/front/pages.py").read_text().partition("PAGES = {")[2].partition("}")[0]
     opened = re.findall(r'": \("([^"]*)", ', table)
     assert len(pages) > 20
-    assert [
+    untested = [
         page
         for page in pages
         if page not in THE_SAME
         and not any(re.fullmatch(page.replace(":", "[^/]+"), address) for address in opened)
-    ] == []
+    ]
+    assert not untested, f"{untested}: add a row to PAGES of tests/support/front/pages.py for each"
