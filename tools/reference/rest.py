@@ -107,6 +107,10 @@ def rest_page() -> str:
         ((r.wire_method, f"[`{r.path}`](#{_anchor(r)})", _scope(r), r.summary) for r in routes),
     )
     for module, group in groupby(routes, lambda r: r.handler.__module__.rsplit(".", 1)[-1]):
+        if module not in _TITLES:
+            raise ValueError(
+                f"routes of {module} have no heading; add one to _TITLES of tools/reference/rest.py"
+            )
         page += f"\n## {_TITLES[module]}\n"
         page += "".join(_route(r, objects) for r in group)
     page += "\n## Objects\n\nA field with no default is needed in a request; an answer has all fields.\n"

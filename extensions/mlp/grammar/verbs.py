@@ -65,7 +65,7 @@ MAGIC, COMMAND = "%mlp", "mlp"
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """One verb: `takes` is script, sweep, sweeps, job, jobs, runs, several, files, file, model, data, env, app, team, secret, notify, announce, language, url, shell, token or nothing."""
+    """One verb: `takes` is the kind of its words, a key of `TAKES`."""
 
     name: str
     help: Callable[[], str]

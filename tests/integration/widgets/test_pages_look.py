@@ -31,6 +31,16 @@ def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: st
 
 FAULTS = {
     "": "GET /users/ann/jobs",
+    "runs": "GET /users/ann/runs",
+    "sweeps": "GET /users/ann/sweeps",
+    "datasets": "GET /users/ann/datasets",
+    "models": "GET /users/ann/models",
+    "environments": "GET /tenants/default/environments",
+    "apps": "GET /users/ann/apps",
+    "me": "GET /users/ann/tokens",
+    "admin": "GET /overview",
+    "admin/requests": "GET /quota_requests",
+    "admin/runs": "GET /runs",
     "quota": "GET /users/ann/quota",
     "usage": "GET /users/ann/accounting",
     "admin/usage": "GET /accounting",

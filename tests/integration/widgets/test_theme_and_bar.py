@@ -88,7 +88,9 @@ def test_counts_of_waiting_requests_leave_an_administrators_navigation_in_one_ro
     for width in (1280, 1200, 1180):
         restyle(page, width=width)
         two_frames(page)
-        assert page.get_by_role("banner").get_by_role("navigation").evaluate(rows) == 1, width
+        assert page.get_by_role("banner").get_by_role("navigation").evaluate(rows) == 1, (
+            f"{width} px: an administrator's navigation is full; give a new page no entry there, but a link on another page"
+        )
         shot(page, f"panel-bar-counts-{language}-{width}")
         assert cut_off(page) == [], width
 

@@ -199,7 +199,8 @@ def test_a_route_asks_for_the_relation_that_its_path_means(route: Route) -> None
 
 @pytest.mark.parametrize("route", ROUTES, ids=attrgetter("title"))
 def test_a_route_requires_the_scope_of_the_objects_it_reads_or_writes(route: Route) -> None:
-    assert route.scope == expected_scope(route)
+    expected = expected_scope(route)
+    assert route.scope == expected, f"its path means {expected}; another scope is a row of OTHER_SCOPES"
 
 
 def test_every_exception_that_is_named_is_a_route() -> None:

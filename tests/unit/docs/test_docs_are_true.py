@@ -54,12 +54,13 @@ def test_every_scope_setting_and_route_is_documented() -> None:
     assert all(f"| `{scope}` | {text} |" in page("scopes") for scope, text in SCOPES.items())
     assert all(f"| `{row.variable}` |" in page("settings") for row in table())
     for route in all_routes():
-        assert f"\n### {route.title}\n" in page("rest")
+        assert f"\n### {route.title}\n" in page("rest"), f"{route.title}: run `make docs`"
 
 
 def test_every_verb_and_option_is_documented() -> None:
     text = page("submit")
     for verb in VERBS:
+        assert f"\n## {verb.name}\n" in text, f"{verb.name}: run `make docs`"
         section = text.split(f"\n## {verb.name}\n")[1].split("\n## ")[0]
         for surface in verb.surfaces:
             assert f"    {surface} {verb.name}" in section

@@ -15,9 +15,24 @@ def test_each_page_of_the_panel_is_opened_in_every_theme_and_width() -> None:
     table = (ROOT / "tests/support/front/pages.py").read_text().partition("PAGES = {")[2].partition("}")[0]
     opened = re.findall(r'": \("([^"]*)", ', table)
     assert len(pages) > 20
-    assert [
+    untested = [
         page
         for page in pages
         if page not in THE_SAME
         and not any(re.fullmatch(page.replace(":", "[^/]+"), address) for address in opened)
-    ] == []
+    ]
+    assert not untested, f"{untested}: add a row to PAGES of tests/support/front/pages.py for each"
+
+
+def test_each_page_of_the_navigation_is_opened_with_an_error() -> None:
+    rows = re.split(r'\bpath: "', (ROOT / "widgets/src/panel/pages.tsx").read_text())[1:]
+    pages = {row.partition('"')[0] for row in rows if "entries: " in row}
+    look = (ROOT / "tests/integration/widgets/test_pages_look.py").read_text()
+    faulty = set(
+        re.findall(r'^    "([^"]*)": ', look.partition("FAULTS = {")[2].partition("}")[0], re.MULTILINE)
+    )
+    assert len(pages) > 15
+    untested = sorted(pages - faulty - THE_SAME)
+    assert not untested, (
+        f"{untested}: add a row to FAULTS of tests/integration/widgets/test_pages_look.py for each"
+    )
