@@ -338,7 +338,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         roles = roles_of(spec.runtime, spec.workers, spec.ps)
         about = {"placement": list(nodes), "roles": list(roles), "gpus": used, "network": spec.network}
         # on disk with what the sandbox's own description, or its end, brings there: the directory's entries
-        files.write_json(run_dir, "attempt.json", about, durable=True)
+        files.write_json(run_dir, "attempt.json", about, durable=True, entry=False)
         self._about[spec.attempt] = about
 
     def _gpu_shares(self, spec: LaunchSpec) -> list[dict[int, int]]:

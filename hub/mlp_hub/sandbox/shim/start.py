@@ -83,8 +83,7 @@ def start(
         trouble = file.read()  # ends as bubblewrap begins
     if trouble:
         os.waitpid(pid, 0)
-        number, text = json.loads(trouble)
-        raise OSError(number, text)
+        raise OSError(*json.loads(trouble))
     return Started(pid=pid, stdout=out_r, stderr=err_r, status=status_r, unblock=block_w, control=control)
 
 
@@ -179,7 +178,7 @@ def _enter(stage: view.Stage, program: str, trouble: int) -> None:
     try:
         stage.make(program)
     except OSError as error:
-        os.write(trouble, json.dumps([error.errno, error.strerror or str(error)]).encode())
+        os.write(trouble, json.dumps([error.errno, error.strerror, error.filename]).encode())
         os._exit(126)
 
 
