@@ -47,7 +47,9 @@ def start(
     memory = view.Memory()
     seen = _with_memory_events(spec, groups)
     stage = _stage(seen, host, ids)
-    options, control = _view(run_dir, seen, host, ids, listener, stage, memory)
+    options, control = _view(
+        run_dir=run_dir, spec=seen, host=host, ids=ids, listener=listener, stage=stage, memory=memory
+    )
     out_r, out_w = os.pipe()
     err_r, err_w = os.pipe()
     status_r, status_w = os.pipe()
@@ -79,12 +81,17 @@ def start(
         os.close(fd)
     if listener is not None:
         listener.close()
-    with os.fdopen(trouble_r, "rb") as file:
-        trouble = file.read()  # ends as bubblewrap begins
-    if trouble:
-        os.waitpid(pid, 0)
-        raise OSError(*json.loads(trouble))
+    _await_program(pid, trouble_r)
     return Started(pid=pid, stdout=out_r, stderr=err_r, status=status_r, unblock=block_w, control=control)
+
+
+def _await_program(pid: int, trouble: int) -> None:
+    """Return as bubblewrap begins. Raises the OSError that kept it from that."""
+    with os.fdopen(trouble, "rb") as file:
+        said = file.read()
+    if said:
+        os.waitpid(pid, 0)
+        raise OSError(*json.loads(said))
 
 
 def _start_bare(
@@ -150,6 +157,7 @@ def _stage(spec: dict[str, Any], host: dict[str, Any], ids: tuple[int, int]) -> 
 
 
 def _view(
+    *,
     run_dir: str,
     spec: dict[str, Any],
     host: dict[str, Any],

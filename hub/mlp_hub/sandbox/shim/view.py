@@ -80,7 +80,7 @@ class Stage:
                 wanted.append((f"/{name}", f"/{name}"))
         opened = [(target, os.open(source, os.O_PATH | os.O_CLOEXEC)) for target, source in wanted]
         linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=0755,size=1m")
-        for name in (ROOM, "/etc", "/dev", "/tmp", os.path.dirname(SHAPE)):
+        for name in (ROOM, "/etc", "/dev", "/tmp", os.path.dirname(SHAPE)):  # noqa: S108
             os.makedirs(root + name, 0o755)
         for name, target in links.items():
             os.symlink(target, f"{root}/{name}")
@@ -95,7 +95,7 @@ class Stage:
             with open(f"{root}/etc/{name}", "w") as file:
                 file.write(content)
         if self.own_devices:
-            os.mkdir(f"{root}/dev/shm")
+            os.mkdir(f"{root}/dev/shm")  # noqa: S108
             for name, target in DEVICE_LINKS.items():
                 os.symlink(target, f"{root}/dev/{name}")
         os.mkdir(f"{root}{self.terminals}")
