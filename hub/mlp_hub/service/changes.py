@@ -52,6 +52,7 @@ class PlatformChanges:
         self._root.feasibility.forget()
         self._forget_places()
         self._root.networks.forget()
+        self._root.file_accounting.full.forget()
 
     def _forget_places(self) -> None:
         self._root.submissions.forget_places()
