@@ -229,7 +229,7 @@ class Components(Given):
             p.executor,
             p.clock,
             p.metrics,
-            changed=p.changes.room_changed,
+            changed=p.changes.storage_changed,
             wanted=p.policy.charge_files,
         ),
         start=FileAccounting.start,
