@@ -72,11 +72,17 @@ class Uploads:
     def _run(self) -> None:
         body = {"name": self._name, "size": 1000}
         headers = {"Idempotency-Key": self._name}
-        answer = self._site.ask("POST", self._path, UPLOADER, PATIENCE_S, body, headers=headers)
-        # who asks again because no answer came may find it made
-        self._made = answer is not None and (answer.status_code == 201 or "already exists" in answer.text)
-        if answer is not None and not self._made:
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            answer = self._site.ask("POST", self._path, UPLOADER, PATIENCE_S, body, headers=headers)
+            # who asks again because no answer came may find it made
+            self._made = answer is not None and (answer.status_code == 201 or "already exists" in answer.text)
+            if self._made or answer is None:
+                break
             self._refusal = f"{answer.status_code} {answer.text[:300]}"
+            if "the disk has" not in answer.text or time.monotonic() > until:
+                break
+            time.sleep(1.0)  # the disk is full for some seconds of a round, which is a refusal
         while self._made and not self._draining.is_set() and not self._site.closing.is_set():
             file = f"file{self._random.randrange(FILES)}"
             content = self._random.randbytes(self._random.randrange(1, LARGEST))
