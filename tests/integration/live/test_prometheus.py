@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from support.hubs.live_hub import LiveHub
 from support.monitoring.prometheus import needs_prometheus, promtool, running, until_value
+from support.monitoring.scraping import scrape, token_of
 from support.waiting import wait_for
 
 pytestmark = needs_prometheus
-TOKENS_USER = "admin"
-
-
-def token_of(hub: LiveHub, file: Path, user: str = TOKENS_USER) -> str:
-    """Make a scraper's token, and write it into a file."""
-    made = hub.run("token", "--user", user, "--scope", "read:metrics", "--note", "prometheus").stdout.strip()
-    file.write_text(made)
-    return made
-
-
-def scrape(hub: LiveHub, file: Path) -> dict[str, Any]:
-    """Return the configuration that the command prints, for an address that needs no name of localhost."""
-    printed = yaml.safe_load(hub.run("monitor", "scrape", "--token-file", str(file)).stdout)
-    found: dict[str, Any] = printed
-    for job in found["scrape_configs"]:
-        job["static_configs"] = [{"targets": [f"127.0.0.1:{hub.port}"]}]
-    return found
 
 
 def test_one_token_scrapes_the_platform_and_jupyterhub(hub: LiveHub, tmp_path: Path) -> None:
@@ -87,6 +70,6 @@ def test_failures_of_a_team_become_an_alert(hub: LiveHub, tmp_path: Path) -> Non
         assert "MLPHubAbsent" not in prometheus.alerts()
 
 
-@pytest.mark.parametrize("what", ["rules", "scrape", "inhibitions"])
+@pytest.mark.parametrize("what", ["rules", "scrape", "inhibitions", "alertmanager"])
 def test_the_command_prints_yaml(hub: LiveHub, what: str) -> None:
     assert isinstance(yaml.safe_load(hub.run("monitor", what).stdout), dict)
