@@ -208,12 +208,13 @@ TENANT = Dashboard(
                     _U.RATIO,
                     (
                         _Q(
-                            f"sum by (tenant) (rate(mlp_tenant_request_errors_total{{{_OF}}}{RATE}))"
+                            f"(sum by (tenant) (rate(mlp_tenant_request_errors_total{{{_OF}}}{RATE}))"
+                            f" or 0 * sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE})))"
                             f" / sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE}))",
                             "{{tenant}}",
                         ),
                     ),
-                    help="Requests that failed in the service, with a status of 5xx. Empty if none did.",
+                    help="Requests that failed in the service, with a status of 5xx.",
                 ),
             ),
         ),
