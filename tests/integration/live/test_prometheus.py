@@ -73,3 +73,44 @@ def test_failures_of_a_team_become_an_alert(hub: LiveHub, tmp_path: Path) -> Non
 @pytest.mark.parametrize("what", ["rules", "scrape", "inhibitions", "alertmanager"])
 def test_the_command_prints_yaml(hub: LiveHub, what: str) -> None:
     assert isinstance(yaml.safe_load(hub.run("monitor", what).stdout), dict)
+
+
+def test_objects_of_the_operator_scrape_the_hub_as_the_operator_writes_them(
+    hub: LiveHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = hub.run("monitor", "operator", check=False)
+    assert refused.returncode == 2
+    assert "is not an address that pods reach" in refused.stderr
+    monkeypatch.setitem(hub.env, "MLP_PUBLIC_URL", "https://hub.example.org")
+    monkeypatch.setitem(hub.env, "MLP_USERS_DOMAIN", "none")
+    refused = hub.run("monitor", "operator", "--label", "release", check=False)
+    assert refused.returncode == 2
+    assert "is not KEY=VALUE" in refused.stderr
+    printed = hub.run("monitor", "operator", "--namespace", "watch", "--label", "release=prometheus").stdout
+    *configs, rule = yaml.safe_load_all(printed)
+    assert [one["kind"] for one in (*configs, rule)] == ["ScrapeConfig", "ScrapeConfig", "PrometheusRule"]
+    for made in (*configs, rule):
+        assert made["metadata"]["namespace"] == "watch"
+        assert made["metadata"]["labels"] == {"release": "prometheus"}
+    jobs = []
+    file = tmp_path / "token"  # the Secret, as the operator mounts it
+    token_of(hub, file)
+    for one in configs:
+        spec = one["spec"]
+        assert (spec["scheme"], spec["staticConfigs"]) == ("HTTPS", [{"targets": ["hub.example.org"]}])
+        assert spec["authorization"]["credentials"] == {"name": "mlp-hub-metrics", "key": "token"}
+        jobs.append(
+            {
+                "job_name": f"scrapeConfig/watch/{one['metadata']['name']}",
+                "metrics_path": spec["metricsPath"],
+                "authorization": {"type": spec["authorization"]["type"], "credentials_file": str(file)},
+                "static_configs": [{"targets": [f"127.0.0.1:{hub.port}"]}],  # and by http: no TLS here
+                "relabel_configs": [
+                    {"target_label": each["targetLabel"], "replacement": each["replacement"]}
+                    for each in spec["relabelings"]
+                ],
+            }
+        )
+    with running(tmp_path / "prometheus", {"scrape_configs": jobs}, rule["spec"]) as prometheus:
+        until_value(prometheus, 'mlp_build_info{job="mlp-hub"}')
+        until_value(prometheus, 'jupyterhub_total_users{job="jupyterhub"}')

@@ -18,8 +18,12 @@ from mlp_hub.service.monitoring import alert_rules
 from mlp_hub.service.monitoring.alert_delivery import IMPLICIT_TLS_PORT, MailRoute, alertmanager_config
 from mlp_hub.service.monitoring.dashboards.grafana import text_of
 from mlp_hub.service.monitoring.dashboards.table import DASHBOARDS
+from mlp_hub.service.monitoring.operator_objects import operator_objects
 from mlp_hub.settings import Settings
 from mlp_language.render import say
+
+_OWN = ("127.0.0.1", "::1", "localhost")
+"""Given: names by which each machine means itself."""
 
 
 def rules_of(settings: Settings) -> dict[str, Any]:
@@ -48,10 +52,32 @@ def show(settings: Settings, what: str) -> int:
 
 def scrape(settings: Settings, token_file: str) -> int:
     """Print the scrape configuration for the public port."""
-    at = urlsplit(settings.url)
-    return _print(
-        alert_rules.scrape_config(at.scheme, at.netloc, path_of_metrics(settings), token_file, settings.base)
-    )
+    return _print(_scrape_of(settings, token_file))
+
+
+def _scrape_of(settings: Settings, token_file: str) -> dict[str, Any]:
+    at, path = urlsplit(settings.url), path_of_metrics(settings)
+    return alert_rules.scrape_config(at.scheme, at.netloc, path, token_file, settings.base)
+
+
+def operator(settings: Settings, namespace: str, labels: Sequence[str]) -> int:
+    """Print objects of the Prometheus Operator."""
+    if settings.origins.host.strip("[]") in _OWN:
+        raise UsageFailure(
+            say("{url} is not an address that pods reach.", url=settings.url), say("Set MLP_PUBLIC_URL.")
+        )
+    chosen = {}
+    for label in labels:
+        key, mark, value = label.partition("=")
+        if not key or not mark:
+            raise UsageFailure(
+                say("--label {label} is not KEY=VALUE.", label=repr(label)),
+                say("For example release=prometheus."),
+            )
+        chosen[key] = value
+    made = operator_objects(_scrape_of(settings, ""), rules_of(settings), namespace, chosen)
+    sys.stdout.write("---\n".join(map(as_yaml, made)))
+    return 0
 
 
 def alertmanager(

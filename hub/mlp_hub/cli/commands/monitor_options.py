@@ -16,7 +16,7 @@ _PASSWORD_FILE = "/etc/prometheus/mlp-hub.mail-password"  # noqa: S105 - a path
 def add(monitor: argparse.ArgumentParser) -> None:
     """Add the verbs."""
     verbs = monitor.add_subparsers(
-        required=True, metavar="rules|scrape|inhibitions|alertmanager|dashboards|start", dest="verb"
+        required=True, metavar="rules|scrape|inhibitions|alertmanager|operator|dashboards|start", dest="verb"
     )
     verbs.add_parser("rules", help=say("print the alert rules for Prometheus"))
     sub = verbs.add_parser("scrape", help=say("print the scrape configuration for Prometheus"))
@@ -41,6 +41,19 @@ def add(monitor: argparse.ArgumentParser) -> None:
         help=say(
             "file that has the password for the mail server, if it asks for one ({path})", path=_PASSWORD_FILE
         ),
+    )
+    sub = verbs.add_parser(
+        "operator", help=say("print objects of the Prometheus Operator: ScrapeConfig, PrometheusRule")
+    )
+    sub.add_argument(
+        "--namespace", default="monitoring", metavar="NAME", help=say("namespace of the objects (monitoring)")
+    )
+    sub.add_argument(
+        "--label",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help=say("label that the operator selects by, as release=prometheus; may be repeated"),
     )
     sub = verbs.add_parser("dashboards", help=say("write the dashboards for Grafana into a directory"))
     sub.add_argument("directory", type=Path, metavar="DIR")
@@ -74,6 +87,8 @@ def do(settings: Settings, args: argparse.Namespace) -> int:
         return monitor.scrape(settings, args.token_file)
     if args.verb == "dashboards":
         return monitor.dashboards(args.directory)
+    if args.verb == "operator":
+        return monitor.operator(settings, args.namespace, args.label)
     if args.verb == "alertmanager":
         return monitor.alertmanager(settings, args.mail_to, _webhooks(args), args.mail_password_file)
     if args.verb == "start":

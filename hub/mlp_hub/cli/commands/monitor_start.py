@@ -197,7 +197,7 @@ def _write_files(settings: Settings, root: Path, options: WatchOptions, config: 
     return password
 
 
-def scrape_of(settings: Settings, token_file: Path) -> dict[str, object]:
+def scrape_of(settings: Settings, token_file: Path) -> dict[str, Any]:
     """Return the scrape configuration for this machine: each replica where it has a port for metrics, else the public port."""
     host = _local(settings.bind)
     at = f"[{host}]:{settings.port}" if ":" in host else f"{host}:{settings.port}"
