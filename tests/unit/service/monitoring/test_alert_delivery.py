@@ -97,3 +97,10 @@ def test_beside_a_hub_the_public_port_is_scraped_or_each_replicas_own(tmp_path: 
     assert ours["static_configs"] == [{"targets": ["127.0.0.1:9400", "127.0.0.1:9401"]}]
     assert (ours["scheme"], ours["metrics_path"]) == ("http", "/metrics")
     assert hubs["static_configs"] == [{"targets": ["127.0.0.1:8100"]}]
+
+
+def test_a_port_with_tls_is_scraped_by_tls_and_needs_no_name(tmp_path: Path) -> None:
+    pair = {"MLP_TLS_CERT": str(tmp_path / "cert.pem"), "MLP_TLS_KEY": str(tmp_path / "key.pem")}
+    made = scrape_of(settings(tmp_path, MLP_PORT="8443", **pair), Path("/t"))
+    for job in made["scrape_configs"]:
+        assert (job["scheme"], job["tls_config"]) == ("https", {"insecure_skip_verify": True})
