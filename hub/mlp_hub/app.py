@@ -231,6 +231,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         runtime_review=settings.runtime_review,
         environment_images=settings.kubernetes_environment_images,
         broker=broker_of(settings),
+        metrics_of_people=settings.metrics_of_people,
         charge_files=settings.charge_files,
         secrets_key=settings.secret_if_made("secrets_key"),
         data_endpoints=settings.data_endpoints,

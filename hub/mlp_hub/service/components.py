@@ -429,6 +429,7 @@ class Components(Given):
                 p.leads_now,
             ),
             p.clock,
+            homes=p.policy.metrics_of_people,
         ),
         start=Monitoring.lead,
         close=(StopStage.INTAKE, Monitoring.stop),

@@ -134,6 +134,7 @@ class RunPolicy:
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     metric_bytes_max: int = 256 * MIB  # bytes of them, about
     metric_spool_max: int = 256 * MIB  # bytes that a job's processes keep of their points in its directory
+    metrics_of_people: bool = False  # `/metrics` shows the size of each person's home
     unmount_idle_s: float = 300.0  # after which nobody's encrypted files are closed again
     charge_files: bool = False  # homes and jobs' directories take of their tenants' storage
     secrets_key: str = field(

@@ -135,6 +135,11 @@ class Settings(
         "replicas, each further one at the next port. A token is needed here too. Empty: nowhere.",
         kind="str",
     )
+    metrics_of_people: bool = setting(
+        False,
+        "`GET /metrics` shows the size of each person's home by name, as `dirsize_total_size_bytes`; it grows with the number of people.",
+        kind="bool",
+    )
     service_proxies: tuple[str, ...] = setting(
         ("127.0.0.0/8", "::1"),
         "Addresses or networks whose connections to `service_listen` are taken, and whose X-Forwarded-For is believed.",

@@ -134,10 +134,12 @@ def of_tenants(parts: MonitoredParts, look: DatabaseLook) -> Iterator[Family]:
 
 
 def of_look(look: DatabaseLook, now: float) -> Iterator[Family]:
-    """Yield the metrics of delays."""
+    """Yield the metrics of delays, and of the homes that were looked at."""
     since = look.notices_since
     yield t.NOTICES_BEHIND, [((), float(look.notices_behind))]
     yield t.NOTICES_AGE, [((), 0.0 if since is None else max(0.0, now - since))]
+    if look.homes:
+        yield t.HOME_SIZE, [((home.user,), float(home.used)) for home in look.homes]
 
 
 def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook, uses: Sequence[NodeUse]) -> Iterator[Family]:

@@ -33,9 +33,10 @@ SHARED_S = 0.5
 
 
 class Monitoring:
-    """Metrics of one platform; `clock` gives seconds since the epoch."""
+    """Metrics of one platform; `clock` gives seconds since the epoch, and `homes` shows the sizes of people's homes."""
 
-    def __init__(self, parts: MonitoredParts, clock: Callable[[], float]) -> None:
+    def __init__(self, parts: MonitoredParts, clock: Callable[[], float], *, homes: bool = False) -> None:
+        self._homes = homes
         self._parts = parts
         self._clock = clock
         self.version = ""
@@ -135,7 +136,7 @@ class Monitoring:
             parts, now = self._parts, self._clock()
             nodes = parts.nodes()
             try:
-                self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now))
+                self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now, homes=self._homes))
             except Unavailable:
                 return self._look  # the problem is a metric of its own; what is known is shown
             self._looked = time.monotonic()

@@ -1,7 +1,7 @@
 """The table of all metrics that `GET /metrics` shows; the reference page is generated from it.
 
 Names follow Prometheus: one prefix, base units, `_total` of counters, `_info` of gauges for joins. No label names a
-user, a job or a run, because their number only grows.
+job or a run, because their number only grows; only `HOME_SIZE` names people, where the operator wishes it.
 """
 
 from __future__ import annotations
@@ -306,6 +306,17 @@ APP_LATENCY = MetricRow(
     ("tenant",),
     "seconds",
     (0.05, 0.25, 1.0, 10.0),
+)
+
+# --- people, with the setting `metrics_of_people` alone
+
+HOME_SIZE = MetricRow(
+    "dirsize_total_size_bytes",
+    _G,
+    "Size of a person's home as of the last look, by the name of that person; with MLP_METRICS_OF_PEOPLE=1. The name of the metric "
+    "is that of the exporter which the dashboards of JupyterHub use.",
+    ("directory",),
+    "bytes",
 )
 
 # --- nodes
