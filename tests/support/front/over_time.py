@@ -55,7 +55,7 @@ def _sums(at: int, whole: bool) -> SpanSums:
         waiting_most=waiting,
         running=2 * int(4 * wave),
         running_most=int(4 * wave),
-        reasons={"WaitingForQuota": waiting, "WaitingForNodes": waiting // 2} if waiting else {},
+        reasons={"WaitingForQuota": waiting, "WaitingForResources": waiting // 2} if waiting else {},
         waits={wait_bucket(20 + 400 * wave): 2, wait_bucket(900 * wave): 1} if at % 3 else {},
         ends=(at % 5, 1 if at % 11 == 0 else 0, 1 if at % 17 == 0 else 0),
         requests=int(300 * wave),

@@ -7,7 +7,14 @@ import { onThemeChange } from "../basics/hooks";
 import { Plot } from "./Plot";
 import { colorOf, TimeChart, type TimeRead } from "./timechart";
 
-export function TimeCurvesChart({ curves, times, step, now }: { curves: TimeCurves; times: number[]; step: number; now: number }): JSX.Element {
+export function TimeCurvesChart({ curves, times, known, step, now }: {
+  curves: TimeCurves;
+  times: number[];
+  /** Whether the service ran in each step. */
+  known: boolean[];
+  step: number;
+  now: number;
+}): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const chart = useRef<TimeChart | null>(null);
   const [read, setRead] = useState<TimeRead>({ at: null, most: 0, values: [] });
@@ -24,7 +31,7 @@ export function TimeCurvesChart({ curves, times, step, now }: { curves: TimeCurv
       made.destroy();
     };
   }, []);
-  useLayoutEffect(() => chart.current?.show(curves, times), [curves, times]);
+  useLayoutEffect(() => chart.current?.show(curves, times, known), [curves, times, known]);
   const at = read.at === null ? null : times[read.at];
   const words = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : curves.show(value));
   const when = at === undefined || at === null ? "" : stepText(at, step, now);

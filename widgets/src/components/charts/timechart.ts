@@ -1,6 +1,6 @@
 /** Lines over the time of day: uPlot in the reader's zone. A gap is a time of which nothing is known, and no line crosses it. */
 import uPlot from "uplot";
-import { tickText, type TimeCurves } from "../../core/platform/overtime";
+import { tickText, type TimeCurves, type TimeLine } from "../../core/platform/overtime";
 import { onThemeChange } from "../basics/hooks";
 import { calm, colors, near, PADDING, readAt, readOn, zoomOf } from "./chart";
 import type { Keyed } from "./Plot";
@@ -27,6 +27,7 @@ export class TimeChart implements Keyed {
   private plot: uPlot | null = null;
   private curves: TimeCurves | null = null;
   private times: number[] = [];
+  private known: boolean[] = [];
   private range: { min: number; max: number } | null = null;
   private readonly undo: (() => void)[] = [];
 
@@ -43,11 +44,12 @@ export class TimeChart implements Keyed {
   }
 
   /** Show these curves; the same ones with new values keep what is read and shown. */
-  show(curves: TimeCurves, times: number[]): void {
+  show(curves: TimeCurves, times: number[], known: boolean[]): void {
     const same = this.plot && this.curves && this.curves.lines.map((line) => line.label).join() === curves.lines.map((line) => line.label).join();
     const first = this.times[0];
     this.curves = curves;
     this.times = times;
+    this.known = known;
     if (first !== times[0]) this.range = null;
     if (same && this.plot) {
       this.plot.setData(this.data(), false);
@@ -79,7 +81,10 @@ export class TimeChart implements Keyed {
   }
 
   private data(): uPlot.AlignedData {
-    return [this.times, ...(this.curves?.lines ?? []).map((line) => [...line.values])] as uPlot.AlignedData;
+    // a line runs over undefined ones, and stops at null
+    const valuesOf = (line: TimeLine): (number | null | undefined)[] =>
+      line.sparse ? line.values.map((value, at) => value ?? (this.known[at] ? undefined : null)) : [...line.values];
+    return [this.times, ...(this.curves?.lines ?? []).map(valuesOf)] as uPlot.AlignedData;
   }
 
   private scale(): void {
@@ -123,13 +128,13 @@ export class TimeChart implements Keyed {
             ...(line.look === "filled" ? { fill: `${color}2e` } : {}),
             ...(line.look === "dashed" ? { dash: [6, 4] } : {}),
             ...(line.stepped && stepped ? { paths: stepped } : {}),
-            points: { show: false, size: 4, fill: color, filter: (u, series) => alone(u, series) },
+            points: { show: false, size: 4, fill: color, filter: (u, series) => dots(u, series, line.sparse === true) },
           };
         }),
       ],
       axes: [
         { ...axis, size: 22, space: 64, values: (_u, splits, _axis, _space, step) => splits.map((at) => tickText(at, step)) },
-        { ...axis, size: Y_AXIS, space: 32, values: (_u, splits) => splits.map((value) => tick(value)) },
+        { ...axis, size: Y_AXIS, space: 32, ...(curves.ticks ? { incrs: [...curves.ticks] } : {}), values: (_u, splits) => splits.map((value) => tick(value)) },
       ],
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false, setScale: false }, sync: { key: TOGETHER } },
       hooks: {
@@ -152,12 +157,9 @@ export class TimeChart implements Keyed {
   }
 }
 
-/** Points without a neighbour, which would be no line. */
-function alone(u: uPlot, series: number): number[] {
+/** Points that are dots: those without a neighbour, which would be no line, and all of a sparse line. */
+function dots(u: uPlot, series: number, sparse: boolean): number[] {
   const values = Array.from(u.data[series] ?? [], (value) => value ?? null);
-  const found: number[] = [];
-  values.forEach((value, at) => {
-    if (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null) found.push(at);
-  });
-  return found;
+  const lone = (at: number): boolean => (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null;
+  return values.flatMap((value, at) => (value !== null && (sparse || lone(at)) ? [at] : []));
 }

@@ -2,6 +2,7 @@
 import { clock, cores, duration, ram, trim } from "../format/format";
 import { language, n, t } from "../format/language";
 import { reasonWords } from "../format/reasons";
+import { STEPS } from "../format/timeaxis";
 import type { OverTime } from "../service/wire";
 
 export const SPANS = ["hour", "day", "week", "month"] as const;
@@ -20,6 +21,8 @@ export interface TimeLine {
   look: "line" | "dashed" | "filled";
   /** A level that changes at once, and not a slope. */
   stepped?: boolean;
+  /** Measured now and then: its points are dots, and the line runs on over steps without any. */
+  sparse?: boolean;
 }
 
 export interface TimeCurves {
@@ -27,8 +30,9 @@ export interface TimeCurves {
   title: string;
   lines: TimeLine[];
   show: (value: number) => string;
-  /** Labels of the axis, where they have to be short. */
+  /** Labels of the axis, where they have to be short, and the steps between them. */
   tick?: (value: number) => string;
+  ticks?: readonly number[];
 }
 
 const enc = encodeURIComponent;
@@ -39,6 +43,9 @@ export const overTimePath = (tenant: string | null, span: Span): string => `${te
 /** The begin of each step, in seconds since the epoch. */
 export const timesOf = (found: OverTime): number[] => found.samples.map((_, at) => Date.parse(found.since) / 1000 + at * found.step);
 
+/** Whether the service ran in each step. */
+export const knownOf = (found: OverTime): boolean[] => found.samples.map((count) => count > 0);
+
 /** Whether the service ran at any time of the span. */
 export const isKnown = (found: OverTime): boolean => found.samples.some((count) => count > 0);
 
@@ -46,6 +53,8 @@ const percent = (part: Values, of: Values): Values => part.map((value, at) => (v
 const sums = (...all: Values[]): Values => (all[0] ?? []).map((_, at) => (all.some((one) => one[at] === null) ? null : all.reduce((sum, one) => sum + (one[at] ?? 0), 0)));
 const any = (values: Values): boolean => values.some((value) => (value ?? 0) > 0);
 
+/** Steps of an axis of MiB: whole ones of each unit. */
+const SIZES = Array.from({ length: 40 }, (_, at) => 2 ** at);
 const NAMES: Record<string, () => string> = { cpu: () => t("CPU"), ram: () => t("Memory"), gpu: () => t("GPU") };
 const SHOWS: Record<string, (value: number) => string> = {
   cpu: (value) => n("1 core", "{n} cores", value, { n: cores(value) }),
@@ -71,6 +80,7 @@ function amounts(found: OverTime): TimeCurves[] {
       ],
       show: SHOWS[of.dimension] ?? number,
       tick: of.dimension === "ram" ? ram : number,
+      ...(of.dimension === "ram" ? { ticks: SIZES } : {}),
     }));
 }
 
@@ -98,12 +108,12 @@ export function curvesOf(found: OverTime): TimeCurves[] {
       key: "latency",
       title: t("Answers of apps"),
       lines: [
-        { label: t("median"), values: found.latency_p50_ms, look: "line" },
-        { label: t("99 %"), values: found.latency_p99_ms, look: "line" },
+        { label: t("median"), values: found.latency_p50_ms, look: "line", sparse: true },
+        { label: t("99 %"), values: found.latency_p99_ms, look: "line", sparse: true },
       ],
       show: milliseconds,
     },
-    { key: "errors", title: t("Failed requests to apps"), lines: [{ label: t("failed"), values: percent(found.errors, found.requests), look: "filled" }], show: share },
+    { key: "errors", title: t("Failed requests to apps"), lines: [{ label: t("failed"), values: percent(found.errors, found.requests), look: "line", sparse: true }], show: share },
   ];
   return [
     ...amounts(found),
@@ -113,10 +123,11 @@ export function curvesOf(found: OverTime): TimeCurves[] {
       key: "waits",
       title: t("Waits of admitted jobs"),
       lines: [
-        { label: t("median"), values: found.wait_p50_s, look: "line" },
-        { label: t("90 %"), values: found.wait_p90_s, look: "line" },
+        { label: t("median"), values: found.wait_p50_s, look: "line", sparse: true },
+        { label: t("90 %"), values: found.wait_p90_s, look: "line", sparse: true },
       ],
       show: duration,
+      ticks: STEPS,
     },
     {
       key: "ended",
@@ -131,7 +142,7 @@ export function curvesOf(found: OverTime): TimeCurves[] {
     {
       key: "failures",
       title: t("Failed jobs"),
-      lines: [{ label: t("failed"), values: percent(found.failed, sums(found.finished, found.failed)), look: "filled" }],
+      lines: [{ label: t("failed"), values: percent(found.failed, sums(found.finished, found.failed)), look: "line", sparse: true }],
       show: share,
     },
     ...(any(found.requests) ? apps : []),

@@ -7,7 +7,7 @@ import { useLoad, useNow } from "../../components/basics/hooks";
 import { TimeCurvesChart } from "../../components/charts/TimeCurves";
 import { t } from "../../core/format/language";
 import { zoneName } from "../../core/format/localtime";
-import { curvesOf, isKnown, numbersOf, overTimePath, SPANS, stepText, timesOf, type Span, type TimeCurves } from "../../core/platform/overtime";
+import { curvesOf, isKnown, knownOf, numbersOf, overTimePath, SPANS, stepText, timesOf, type Span, type TimeCurves } from "../../core/platform/overtime";
 import type { OverTime } from "../../core/service/wire";
 import { useHub } from "../shared/context";
 
@@ -27,6 +27,7 @@ export function OverTimePage({ tenant }: { tenant: string | null }): JSX.Element
   const state = useLoad(`over time ${tenant ?? ""} ${span}`, () => client.get<OverTime>(overTimePath(tenant, span)), EVERY);
   const found = state.data;
   const curves = useMemo(() => (found ? curvesOf(found) : []), [found]);
+  const known = useMemo(() => (found ? knownOf(found) : []), [found]);
   const times = useMemo(() => (found ? timesOf(found) : []), [found]);
   return (
     <>
@@ -52,7 +53,7 @@ export function OverTimePage({ tenant }: { tenant: string | null }): JSX.Element
             </dl>
           </section>
           <section class="mlp-charts mlp-time-charts" aria-label={t("Curves")}>
-            {curves.map((one) => <TimeCurvesChart key={`${one.key} ${span}`} curves={one} times={times} step={found.step} now={now} />)}
+            {curves.map((one) => <TimeCurvesChart key={`${one.key} ${span}`} curves={one} times={times} known={known} step={found.step} now={now} />)}
           </section>
           <ValuesTable curves={curves} times={times} step={found.step} now={now} />
         </>
