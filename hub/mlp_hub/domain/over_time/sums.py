@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import exp, floor, log
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-K = TypeVar("K", int, str)
 DIMENSIONS = ("cpu", "ram", "gpu")
 """Contract: dimensions of amounts, in the order in which samples have them."""
 ENDS = ("finished", "failed", "cancelled")
@@ -70,38 +69,30 @@ class SpanSums(NamedTuple):
 
 def together(sums: Iterable[SpanSums]) -> SpanSums:
     """Return the sums of several spans, the earlier ones first."""
-    total = SpanSums()
-    for one in sums:
-        total = SpanSums(
-            total.samples + one.samples,
-            _added(total.held, one.held),
-            _larger(total.held_most, one.held_most),
-            _added(total.used, one.used),
-            _larger(total.used_most, one.used_most),
-            total.gpu_samples + one.gpu_samples,
-            one.limit,
-            total.waiting + one.waiting,
-            max(total.waiting_most, one.waiting_most),
-            total.running + one.running,
-            max(total.running_most, one.running_most),
-            counts_together(total.reasons, one.reasons),
-            counts_together(total.waits, one.waits),
-            _added(total.ends, one.ends),
-            total.requests + one.requests,
-            total.errors + one.errors,
-            counts_together(total.latency, one.latency),
-        )
-    return total
-
-
-def counts_together(a: Mapping[K, int], b: Mapping[K, int]) -> Mapping[K, int]:
-    """Return the sums of two counts."""
-    if not a or not b:
-        return a or b
-    found = dict(a)
-    for key, number in b.items():
-        found[key] = found.get(key, 0) + number
-    return found
+    several = list(sums)
+    if len(several) < 2:
+        return several[0] if several else SpanSums()
+    # by column: it is done for each tenant, while others wait for the database
+    columns: Any = SpanSums(*zip(*several, strict=True))  # type: ignore[arg-type]
+    return SpanSums(
+        sum(columns.samples),
+        _added(columns.held),
+        _largest(columns.held_most),
+        _added(columns.used),
+        _largest(columns.used_most),
+        sum(columns.gpu_samples),
+        several[-1].limit,
+        sum(columns.waiting),
+        max(columns.waiting_most),
+        sum(columns.running),
+        max(columns.running_most),
+        _counted(columns.reasons),
+        _counted(columns.waits),
+        _added(columns.ends),
+        sum(columns.requests),
+        sum(columns.errors),
+        _counted(columns.latency),
+    )
 
 
 def wait_bucket(seconds: float) -> int:
@@ -139,9 +130,19 @@ def _at(counts: Mapping[int, int], share: float) -> int | None:
     return max(counts)
 
 
-def _added(a: Three, b: Three) -> Three:
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+def _added(rows: Any) -> Three:
+    cpu, ram, gpu = (sum(column) for column in zip(*rows, strict=True))
+    return cpu, ram, gpu
 
 
-def _larger(a: Three, b: Three) -> Three:
-    return max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2])
+def _largest(rows: Any) -> Three:
+    cpu, ram, gpu = (max(column) for column in zip(*rows, strict=True))
+    return cpu, ram, gpu
+
+
+def _counted(rows: Any) -> dict[Any, int]:
+    found: dict[Any, int] = {}
+    for row in rows:
+        for key, number in row.items():
+            found[key] = found.get(key, 0) + number
+    return found
