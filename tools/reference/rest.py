@@ -81,6 +81,7 @@ _TITLES = {
     "announcements": "Announcements",
     "metrics": "Metrics of jobs",
     "monitoring": "Metrics of the platform",
+    "over_time": "Curves over time",
     "models": "Models",
     "sweeps": "Sweeps",
     "apps": "Apps",

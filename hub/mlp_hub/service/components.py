@@ -51,6 +51,7 @@ from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.notices.service import NoticeService
+from mlp_hub.service.over_time.service import OverTimeService
 from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
@@ -433,6 +434,11 @@ class Components(Given):
         ),
         start=Monitoring.lead,
         close=(StopStage.INTAKE, Monitoring.stop),
+    )
+    over_time: Made[OverTimeService] = Made(
+        lambda p: OverTimeService(p.monitoring, p.clock),
+        start=OverTimeService.start,
+        stand_by=(StopStage.INTAKE, OverTimeService.stop),
     )
 
     # --- components that only answer: nothing of them runs by itself

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0044"
+REVISION = "0046"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -479,6 +479,18 @@ usage_sample = Table(  # what a tenant held at a moment, for curves over time
     Column("amounts", Text),  # counted dimensions by name; null: none
     Column("running", Integer, nullable=False),
     Column("waiting", Integer, nullable=False),
+)
+
+over_time = (
+    Table(  # sums of samples by spans of `grain` seconds since the epoch; of the cluster with an empty tenant
+        "over_time",
+        metadata,
+        Column("grain", Integer, primary_key=True, autoincrement=False),
+        Column("number", Integer, primary_key=True, autoincrement=False),
+        Column("tenant", String(50), primary_key=True),
+        Column("sums", LargeBinary, nullable=False),
+        sqlite_with_rowid=False,
+    )
 )
 
 audit = Table(

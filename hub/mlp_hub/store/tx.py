@@ -34,6 +34,7 @@ from mlp_hub.store.repos.workload.accounting import Accounting
 from mlp_hub.store.repos.workload.capacity import Bookings, DrainedNodes
 from mlp_hub.store.repos.workload.caps import Caps
 from mlp_hub.store.repos.workload.ledger import Requests
+from mlp_hub.store.repos.workload.over_time import OverTimeSums
 from mlp_hub.store.repos.workload.usage import Usages
 
 
@@ -199,6 +200,11 @@ class Tx:
     def usage(self) -> Usages:
         """Use by tenants over time."""
         return Usages(self.connection)
+
+    @cached_property
+    def over_time(self) -> OverTimeSums:
+        """Sums of samples over time, of tenants and the cluster."""
+        return OverTimeSums(self.connection)
 
     @cached_property
     def idempotency(self) -> Idempotency:

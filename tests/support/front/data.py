@@ -14,6 +14,7 @@ from support.front.apps import FrontApps
 from support.front.environments import FrontEnvironments
 from support.front.files import FrontFiles
 from support.front.notices import FrontNotices
+from support.front.over_time import FrontOverTime
 from support.front.programs import services
 from support.front.runs import FrontRuns
 from support.front.secrets import secrets
@@ -83,6 +84,7 @@ class Data:
         why = "it contains no model, but notes.txt"
         self.datasets = FrontFiles()
         self.accounting = FrontAccounting()
+        self.over_time = FrontOverTime()
         self.environments = FrontEnvironments()
         self.runs = FrontRuns()
         self.notices = FrontNotices()
@@ -395,6 +397,10 @@ class Data:
                 return self.environments.answer(method, parts, body or {})
             case "GET", [*_, "accounting"], "":
                 return 200, self.accounting.lines(query or {})
+            case "GET", ["over-time"], "":
+                return 200, self.over_time.answer(None, query or {})
+            case "GET", ["tenants", name, "over-time"], "":
+                return 200, self.over_time.answer(name, query or {})
             case "GET", ["users"], "":
                 return 200, self.users
             case "PUT", ["users", name], ("approve" | ""):

@@ -34,6 +34,8 @@ PAGES = {
     "usage": ("usage", "core-hours"),
     "usage-of-team": ("tenants/red/usage", "Report of the month"),
     "usage-of-all": ("admin/usage", "Held by nobody"),
+    "over-time": ("admin/over-time", "Waits of admitted jobs"),
+    "over-time-of-team": ("tenants/red/over-time", "Waiting jobs by reason"),
     "me": ("me", "nightly"),
     "overview": ("admin", "Waiting work and reasons"),
     "tenants": ("admin/tenants", "blue"),

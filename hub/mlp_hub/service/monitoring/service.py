@@ -1,6 +1,7 @@
 """Metrics of the platform: collected where things happen and from caches, and rendered when somebody scrapes them.
 
-A hub that nobody scrapes only adds to a few numbers: the library is not loaded, and the database is not looked at.
+A hub that nobody scrapes only adds to a few numbers: the library is not loaded, and the database is looked at for
+samples over time only.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Monitoring:
 
     def __init__(self, parts: MonitoredParts, clock: Callable[[], float], *, homes: bool = False) -> None:
         self._homes = homes
-        self._parts = parts
+        self.parts = self._parts = parts
         self._clock = clock
         self.version = ""
         self.events = PlatformEvents(clock)
@@ -103,7 +104,7 @@ class Monitoring:
         leads = parts.leads()
         found = list(gauges.of_replica(parts, self.version, self._role(leads), await self._problems()))
         if leads:
-            look, uses = await self._look_around(), await self._uses()
+            look, uses = await self.look_around(), await self.node_uses()
             found += gauges.of_queue(parts, now)
             found += gauges.of_tenants(parts, look)
             found += gauges.of_look(look, now)
@@ -130,9 +131,9 @@ class Monitoring:
         except Unavailable:
             return ()
 
-    async def _look_around(self) -> DatabaseLook:
-        """Look at the database, unless that was done lately."""
-        if time.monotonic() - self._looked >= LOOK_S:
+    async def look_around(self, *, newly: bool = False) -> DatabaseLook:
+        """Look at the database, unless that was done lately and none is wanted `newly`; if it does not answer, return the last look."""
+        if newly or time.monotonic() - self._looked >= LOOK_S:
             parts, now = self._parts, self._clock()
             nodes = parts.nodes()
             try:
@@ -143,7 +144,8 @@ class Monitoring:
             self.events.keep({tenant.name for tenant in self._look.tenants})
         return self._look
 
-    async def _uses(self) -> Sequence[NodeUse]:
+    async def node_uses(self) -> Sequence[NodeUse]:
+        """Return the real use of the nodes; nothing where it cannot be read."""
         try:
             return await self._parts.executor.node_use()
         except (OSError, Unavailable):

@@ -224,6 +224,7 @@ class TenantService:
                 tx.environments.remove(each.uid)
             tx.tenants.remove(name)
             tx.usage.remove(name)
+            tx.over_time.remove(name)
             tx.accounting.rename_tenant(name)
             for account in tx.service_accounts.leave_behind(name):
                 self._note(tx, actor, "service_account.end", account.user, tenant=name, detail={})

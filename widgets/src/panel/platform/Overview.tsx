@@ -28,7 +28,9 @@ export function OverviewPage(): JSX.Element {
   const all = found.data;
   return (
     <>
-      <PageHead title={t("Overview")} sub={all ? n("1 team", "{n} teams", all.teams_all) : undefined} />
+      <PageHead title={t("Overview")} sub={all ? n("1 team", "{n} teams", all.teams_all) : undefined}>
+        <Link to={href("admin", "over-time")} cls="mlp-button">{t("Over time")}</Link>
+      </PageHead>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!all && !found.error ? <Loading what={t("Loading the overview")} lines={6} /> : null}
       {all ? (

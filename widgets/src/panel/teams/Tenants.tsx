@@ -155,6 +155,9 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
         title={name}
         sub={tenant ? [tenant.description, n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
       >
+        <Link to={href("tenants", name, "over-time")} cls="mlp-button">
+          {t("Over time")}
+        </Link>
         {manages ? (
           <>
             <Link to={href("tenants", name, "usage")} cls="mlp-button">
