@@ -134,7 +134,7 @@ class EarlierRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _EarlierRunFacts:
     user: str
     keys: tuple[Key, ...]
     ran: float | None  # seconds; None of a run that did not finish
@@ -142,13 +142,13 @@ class _Found:
     memory: RunMemory | None
 
 
-def _read(tx: Tx) -> list[_Found]:
+def _read(tx: Tx) -> list[_EarlierRunFacts]:
     """Return what is known of earlier runs, the oldest first."""
     found = tx.runs.newest_finished(
         SYSTEM, looked_at=LOOKED_AT, of_user=OF_USER, most=TAKEN, longest_spec=LONGEST_SPEC
     )
     return [
-        _Found(
+        _EarlierRunFacts(
             run.spec.user,
             keys_of(run.spec),
             run.ran if run.phase is Phase.FINISHED else None,

@@ -14,6 +14,7 @@ from mlp_language.message import NOTHING, Message, Quantity, msg, msgs
 
 AUTO = "auto"
 _GIB = 1024
+"""Given: MiB."""
 
 
 def unsized(asked: JobCreate) -> JobCreate:

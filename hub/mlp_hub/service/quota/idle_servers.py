@@ -30,8 +30,11 @@ FRESH_S = 180.0
 MOST_PASSED_S = 120.0
 """Safety: seconds of a countdown that one look takes at most: a machine that slept ends no server when it wakes."""
 HOUR_S = 3600
+"""Given: seconds."""
 MINUTE_S = 60
+"""Given: seconds."""
 USUAL_GRACE_S = 3600
+"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long a server is held unused."""
 Key = tuple[str, str]
 End = Callable[[str, str], Awaitable[None]]
 
