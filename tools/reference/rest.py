@@ -78,6 +78,7 @@ _TITLES = {
     "secrets": "Secrets",
     "environments": "Environments",
     "notices": "Notices of jobs",
+    "idle_servers": "Idle notebook servers",
     "announcements": "Announcements",
     "metrics": "Metrics of jobs",
     "monitoring": "Metrics of the platform",

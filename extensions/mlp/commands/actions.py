@@ -18,7 +18,7 @@ from mlp.commands.completion import references
 from mlp.commands.models import models
 from mlp.commands.outcomes import Outcomes, each, refusal
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
-from mlp.grammar.job_options import AGAIN, BY_NAME, SHAPE, UPDATE, as_sent, seconds_meant
+from mlp.grammar.job_options import AGAIN, BY_NAME, OFFER, UPDATE, as_sent, seconds_meant
 from mlp.grammar.verbs import AUTO, ParsedLine
 from mlp.handles import compared_runs, sweeping
 from mlp.handles.job import Job, JobList, listed
@@ -135,7 +135,7 @@ def usage(client: Client, call: ParsedLine) -> Any:
 
 def offer(client: Client, call: ParsedLine) -> tables.Sentences:
     """Show an offer."""
-    wanted = {o.name for o in SHAPE}
+    wanted = {o.name for o in OFFER}
     shape = {k: v for k, v in call.given.items() if k in wanted and v != BY_NAME[k].default}
     return reasons.offer(client.offer(as_sent(shape)))
 

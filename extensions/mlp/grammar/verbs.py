@@ -11,7 +11,18 @@ from mlp.errors import UsageError
 from mlp.grammar import elsewhere, forms, notice_options
 from mlp.grammar.app_options import OPTIONS as OF_APPS
 from mlp.grammar.app_options import right_call as right_app_call
-from mlp.grammar.job_options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, part_of_ram, ram
+from mlp.grammar.job_options import (
+    AGAIN,
+    OFFER,
+    SUBMIT,
+    UPDATE,
+    WITH,
+    Option,
+    duration,
+    part_of_ram,
+    ram,
+    ram_or_auto,
+)
 from mlp.grammar.query_options import (
     ALL_VERSIONS,
     ANNOUNCED_TO,
@@ -140,7 +151,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("usage", lambda: say("what your work held and used, and its cost"), "", USAGE),
     Verb("quota", lambda: say("the quota of your teams and its current users")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may use")),
-    Verb("offer", lambda: say("show the expected start and resources of a job of this shape"), "", SHAPE),
+    Verb("offer", lambda: say("show the expected start and resources of a job of this shape"), "", OFFER),
     Verb("language", lambda: say("show or choose the language of all texts"), "language"),
     Verb(
         "login",
@@ -320,7 +331,11 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
                 )
             value = left.pop(0)
             _check_short_name(flag, value, known)
-            if left and option.parse in {duration, ram, part_of_ram} and _in_two(option, value, left[0]):
+            if (
+                left
+                and option.parse in {duration, ram, ram_or_auto, part_of_ram}
+                and _in_two(option, value, left[0])
+            ):
                 raise UsageError(
                     say(
                         "{given}: write it as one word: {right}",

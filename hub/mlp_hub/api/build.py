@@ -65,6 +65,7 @@ def make_service(
 ) -> Service:
     """Make everything handlers work with."""
     platform.former_members_servers.end = hub.stop_server
+    platform.idle_servers.end = hub.stop_server
     platform.disk.end_server = hub.stop_server
     platform.drains.end_server = hub.stop_server
     platform.offboarding.shut_out = hub.deauthorize

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_hub.api.resources.accounts import identity, notices, people, session, tokens, users
+from mlp_hub.api.resources.accounts import identity, idle_servers, notices, people, session, tokens, users
 from mlp_hub.api.resources.apps import app_gate, apps
 from mlp_hub.api.resources.jobs import jobs, metrics, runs, runtimes, streams, sweeps
 from mlp_hub.api.resources.platform import (
@@ -40,6 +40,7 @@ _MODULES = (
     datasets,
     secrets,
     notices,
+    idle_servers,
     announcements,
     app_gate,
     cluster,

@@ -55,6 +55,7 @@ from mlp_hub.service.over_time.service import OverTimeService
 from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
+from mlp_hub.service.quota.idle_servers import IdleServerStops
 from mlp_hub.service.quota.ledger import PLACE_S, Ledger
 from mlp_hub.service.runs.service import MOST_TEXTS_DELETED, RunService
 from mlp_hub.service.runs.summaries import Summaries
@@ -344,7 +345,7 @@ class Components(Given):
             p.lease,
             p.clock,
             owned_data=(p.models, p.datasets),
-            running=(p.apps, p.notices, p.forecasts.past, p.sweeps),
+            running=(p.apps, p.notices, p.forecasts.past, p.sweeps, p.idle_servers),
         ),
         start=Offboarding.start,
     )
@@ -494,6 +495,11 @@ class Components(Given):
     )
     quota_requests: Made[QuotaRequests] = Made(
         lambda p: QuotaRequests(p.db, p.tenants, p.clock, p.notices.outbox)
+    )
+    idle_servers: Made[IdleServerStops] = Made(
+        lambda p: IdleServerStops(p.db, p.clock, p.notices.outbox),
+        start=IdleServerStops.start,
+        tidy=IdleServerStops.look,
     )
     member_caps: Made[MemberCaps] = Made(lambda p: MemberCaps(p.db, p.tenants, p.clock))
     joining: Made[Joining] = Made(lambda p: Joining(p.db, p.tenants, p.clock, p.notices.outbox, p.provider))

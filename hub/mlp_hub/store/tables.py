@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0046"
+REVISION = "0047"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -760,6 +760,26 @@ announcement = Table(  # what administrators tell everybody, or the members of t
     Column("made_at", Double, nullable=False),
     Index(None, "ends_at"),
     sqlite_autoincrement=True,
+)
+
+idle_server_policy = Table(  # when a team's idle notebook servers end; without a row: never
+    "idle_server_policy",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("after_s", Integer, nullable=False),
+    Column("grace_s", Integer, nullable=False),
+)
+
+idle_server = Table(  # countdowns of notebook servers that a policy counts
+    "idle_server",
+    metadata,
+    Column("user", String(255), primary_key=True),
+    Column("server", String(255), primary_key=True),
+    Column("tenant", String(50), nullable=False),
+    Column("began", Double, nullable=False),
+    Column("idle_s", Double, nullable=False),
+    Column("left_s", Double),
+    Column("kept_s", Double, nullable=False),
 )
 
 setting = Table(

@@ -33,6 +33,7 @@ from mlp_hub.store.repos.tenants.tenants import Members, Tenants, Users
 from mlp_hub.store.repos.workload.accounting import Accounting
 from mlp_hub.store.repos.workload.capacity import Bookings, DrainedNodes
 from mlp_hub.store.repos.workload.caps import Caps
+from mlp_hub.store.repos.workload.idle_servers import IdleCountdowns, IdlePolicies
 from mlp_hub.store.repos.workload.ledger import Requests
 from mlp_hub.store.repos.workload.over_time import OverTimeSums
 from mlp_hub.store.repos.workload.usage import Usages
@@ -165,6 +166,16 @@ class Tx:
     def drains(self) -> DrainedNodes:
         """The nodes that were taken out of service."""
         return DrainedNodes(self.connection)
+
+    @cached_property
+    def idle_policies(self) -> IdlePolicies:
+        """Policies of tenants for idle notebook servers."""
+        return IdlePolicies(self.connection)
+
+    @cached_property
+    def idle_countdowns(self) -> IdleCountdowns:
+        """Countdowns of idle notebook servers."""
+        return IdleCountdowns(self.connection)
 
     @cached_property
     def caps(self) -> Caps:

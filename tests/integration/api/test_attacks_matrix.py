@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from mlp_api.accounts.idle_servers import IdleServerPolicySet, ServerKeep, ServerUseReport
 from mlp_api.accounts.people import PeopleImport
 from mlp_api.accounts.users import (
     AdminRight,
@@ -367,6 +368,9 @@ VALID: dict[Any, dict[str, Any]] = {
     QuotaAsk: {"cpu": 10**6, "reason": "theirs"},
     QuotaAnswer: {"word": "theirs"},
     MemberCapSet: {"jobs": 1},
+    IdleServerPolicySet: {"after_minutes": 5, "grace_minutes": 5},
+    ServerUseReport: {"idle_s": 1e6},
+    ServerKeep: {"hours": 1},
     JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},

@@ -421,6 +421,10 @@ class Data:
                 return 200, self.files
             case _, ["users", _, "teams", *rest], _:
                 return self.teams.of_user(method, rest, body)
+            case "GET", ["users", _, "idle_servers"], _:
+                return 200, []
+            case "GET", ["tenants", _, "idle_policy"], _:
+                return 200, {"after_minutes": 120, "grace_minutes": 30}
             case "GET", ["quota_requests"], _:
                 return 200, [r for r in self.teams.requests if r["state"] == "open"]
             case "GET", ["tenants", name, "audit"], _:

@@ -24,6 +24,7 @@ class NoticeKind(StrEnum):
     LATE = "late"  # the start that was expected first is reached, and it still waits
     ASKED = "asked"  # somebody asks for what they decide on
     ANSWERED = "answered"  # what they asked for is decided
+    IDLE = "idle"  # a notebook server of theirs is not used, and is stopped soon
 
 
 class AskedFor(StrEnum):
@@ -31,6 +32,7 @@ class AskedFor(StrEnum):
 
     PLACE = "place"  # in a team
     QUOTA = "quota"
+    SERVER = "server"  # nobody asks: a notice about a notebook server
 
 
 class ChannelKind(StrEnum):
@@ -49,10 +51,11 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.LATE: msg("{job} still waits"),
     NoticeKind.ASKED: msg("A request waits for your answer, of team {tenant}"),
     NoticeKind.ANSWERED: msg("Your request has an answer, of team {tenant}"),
+    NoticeKind.IDLE: msg("Your notebook server is idle, of team {tenant}"),
 }
 """Headline of each; {job} is its title, {tenant} whose request it is."""
-OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED})
-"""Kinds of notices about requests, which have no job."""
+OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.IDLE})
+"""Kinds of notices about requests and servers, which have no job."""
 
 _OF_PHASE = {
     Phase.RUNNING: NoticeKind.STARTED,

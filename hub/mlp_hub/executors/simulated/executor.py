@@ -387,7 +387,10 @@ class SimulatedExecutor(Fenced):
         failure = a.failure() if phase is AttemptPhase.FAILED else None
         ran = a.runs_at <= min(now, a.over_at)
         ranks = tuple(
-            RankStatus(rank, role, node, *_rank_end(rank, phase, failure, ran=ran))
+            RankStatus(
+                *(rank, role, node, *_rank_end(rank, phase, failure, ran=ran)),
+                ram_peak=a.script.ram if phase in DONE else None,
+            )
             for rank, (role, node) in enumerate(zip(a.roles, a.placement, strict=True))
         )
         ended = a.over_at if phase in DONE else None

@@ -147,6 +147,7 @@ _PAGES_OF_REQUESTS = {
     (NoticeKind.ASKED, AskedFor.QUOTA): "admin/requests",
     (NoticeKind.ANSWERED, AskedFor.PLACE): "me",
     (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
+    (NoticeKind.IDLE, AskedFor.SERVER): "me",
 }
 """Pages that follow a notice of a request, below the panel."""
 
