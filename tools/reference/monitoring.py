@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mlp_hub.service.monitoring.alert_rules import RULES, AlertRule
+from mlp_hub.service.monitoring.alert_rule import AlertRule
+from mlp_hub.service.monitoring.alert_rules import RULES
 from mlp_hub.service.monitoring.table import METRICS
 from reference.rest import markdown_table
 

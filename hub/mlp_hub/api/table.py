@@ -5,7 +5,15 @@ from __future__ import annotations
 from mlp_hub.api.resources.accounts import identity, notices, people, session, tokens, users
 from mlp_hub.api.resources.apps import app_gate, apps
 from mlp_hub.api.resources.jobs import jobs, metrics, runs, runtimes, streams, sweeps
-from mlp_hub.api.resources.platform import accounting, announcements, audit, cluster, monitoring, whatif
+from mlp_hub.api.resources.platform import (
+    accounting,
+    alerts,
+    announcements,
+    audit,
+    cluster,
+    monitoring,
+    whatif,
+)
 from mlp_hub.api.resources.stored import datasets, environments, models, secrets
 from mlp_hub.api.resources.teams import bookings, services, teams, tenants
 from mlp_hub.api.routes import Route, RouteTable
@@ -32,6 +40,7 @@ _MODULES = (
     datasets,
     secrets,
     notices,
+    alerts,
     announcements,
     app_gate,
     cluster,

@@ -18,7 +18,9 @@ from mlp_hub.service.monitoring import gauges
 from mlp_hub.service.monitoring import table as t
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.monitoring.gauges import Family
+from mlp_hub.service.monitoring.history import samples_of
 from mlp_hub.service.monitoring.look import DatabaseLook, look_at
+from mlp_hub.service.monitoring.measures import Vector
 from mlp_hub.service.monitoring.parts import MonitoredParts
 
 if TYPE_CHECKING:
@@ -90,6 +92,28 @@ class Monitoring:
             self._texts[open_metrics] = time.monotonic(), made
             return made
 
+    async def samples(self, metrics: frozenset[str]) -> dict[str, Vector]:
+        """Return the present values of those metrics, for alert rules; a metric that cannot be read now is missing.
+
+        It reads what `/metrics` shows, without the amounts of tenants, which no rule needs.
+        """
+        parts, now = self._parts, self._clock()
+        families = list(gauges.of_replica(parts, self.version, "", await self._problems()))
+        families += gauges.of_queue(parts, now)
+        async with self._one:
+            look = await self._look_around()
+        uses = await self._uses()
+        if time.monotonic() - self._looked < 2 * LOOK_S:  # an old one is shown, and decides nothing
+            families.append(gauges.of_over(look))
+            families += gauges.of_look(look, now)
+        families += gauges.of_nodes(parts.nodes(), look)
+        if uses is not None:
+            families += gauges.of_uses(uses)
+        if self.events.last_cycle is not None:
+            families.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
+        families += [(one.row, one.samples()) for one in self.events.all()]
+        return samples_of(families, metrics)
+
     def _render(self, families: Sequence[Family], open_metrics: bool) -> tuple[bytes, str]:
         if self._exposition is None:
             from mlp_hub.service.monitoring.exposition import Exposition  # noqa: PLC0415 - loads the library
@@ -102,11 +126,12 @@ class Monitoring:
         leads = parts.leads()
         found = list(gauges.of_replica(parts, self.version, self._role(leads), await self._problems()))
         if leads:
-            look, uses = await self._look_around(), await self._uses()
+            look, uses = await self._look_around(), await self._uses() or ()
             found += gauges.of_queue(parts, now)
             found += gauges.of_tenants(parts, look)
             found += gauges.of_look(look, now)
-            found += gauges.of_nodes(parts.nodes(), look, uses)
+            found += gauges.of_nodes(parts.nodes(), look)
+            found += gauges.of_uses(uses)
             if self.events.last_cycle is not None:
                 found.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
         for source in self.sources:
@@ -142,11 +167,11 @@ class Monitoring:
             self.events.keep({tenant.name for tenant in self._look.tenants})
         return self._look
 
-    async def _uses(self) -> Sequence[NodeUse]:
+    async def _uses(self) -> Sequence[NodeUse] | None:
         try:
             return await self._parts.executor.node_use()
         except (OSError, Unavailable):
-            return ()
+            return None  # not known now
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()

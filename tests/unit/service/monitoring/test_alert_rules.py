@@ -10,11 +10,11 @@ import pytest
 import yaml
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import (
     ABSENT,
     PAGE,
     RULES,
-    AlertRule,
     anchor,
     inhibitions,
     rules_file,
