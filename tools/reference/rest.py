@@ -79,6 +79,7 @@ _TITLES = {
     "environments": "Environments",
     "notices": "Notices of jobs",
     "announcements": "Announcements",
+    "alerts": "Alerts and silences",
     "metrics": "Metrics of jobs",
     "monitoring": "Metrics of the platform",
     "models": "Models",
