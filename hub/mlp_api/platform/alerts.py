@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from mlp_api.localized import Text
-from mlp_api.types import LINE_PATTERN, NAME_PATTERN, Request, Response
+from mlp_api.types import LINE_PATTERN, Name, Request, Response
 
 Instant = Annotated[datetime, Meta(tz=True)]
 AlertSeverity = Literal["critical", "warning", "info"]
 AlertPhase = Literal["pending", "firing", "resolved"]
-RuleName = Annotated[str, Meta(max_length=64, pattern=r"^[A-Za-z]{0,64}$(?!\n)")]
+RuleName = Annotated[str, Meta(max_length=64, pattern=LINE_PATTERN)]
 
 
 class TeamSilenceCreate(Request):
@@ -27,7 +27,7 @@ class TeamSilenceCreate(Request):
 class SilenceCreate(TeamSilenceCreate):
     """New silence, up to `until`: of a rule, of a tenant's alerts, or of that rule for that tenant."""
 
-    tenant: Annotated[str, Meta(max_length=50, pattern=f"^$|{NAME_PATTERN}")] = ""
+    tenant: Name = ""
 
 
 class AlertSilence(Response):

@@ -12,11 +12,10 @@ from mlp_hub.service.alerts.wire import description_of, summary_of
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import INHIBITING
 from mlp_hub.service.notices.outbox import Outbox
+from mlp_hub.service.support import limits
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 
-MOST_TOLD = 20
-"""Limit of alerts: notices of alerts that a person gets within an hour; the last of them says that the page has the rest."""
 HOUR_S = 3600.0
 """Given: seconds of an hour."""
 
@@ -76,13 +75,13 @@ class AlertTelling:
         for user in users:
             if user not in self._counts:
                 self._counts[user] = tx.notices.number_since(user, OF_ALERTS, self._now - HOUR_S)
-            if self._counts[user] >= MOST_TOLD:
+            if self._counts[user] >= limits.ALERT_NOTICES:
                 continue
             self._counts[user] += 1
             text = description_of(rule, alert)
             if kind is NoticeKind.RESOLVED:
                 text = msg("This is over: {alert}", alert=summary_of(rule, alert))
-            if self._counts[user] == MOST_TOLD:
+            if self._counts[user] == limits.ALERT_NOTICES:
                 text = msg(
                     "There are more alerts than are sent within an hour; the page of the alerts has all."
                 )

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from mlp_hub.service.monitoring.measures import (
     COMPARE,
-    Guard,
     Measure,
     Readings,
+    RuleGuard,
     Selected,
     Vector,
     Windowed,
@@ -34,7 +34,7 @@ class AlertRule:
     meaning: str
     remedy: str
     unit: str = ""
-    guard: Guard | None = None
+    guard: RuleGuard | None = None
 
     @property
     def expression(self) -> str:

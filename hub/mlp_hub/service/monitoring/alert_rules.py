@@ -14,9 +14,9 @@ from mlp_hub.service.monitoring.measures import (
     AgeOf,
     Complement,
     Grouped,
-    Guard,
     QuantileOf,
     Quotient,
+    RuleGuard,
     Selected,
     Where,
     Windowed,
@@ -153,7 +153,7 @@ RULES: tuple[AlertRule, ...] = (
         "The runs of the team show the causes: search for `phase = failed`. A shared environment or dataset is the usual reason if several "
         "members are affected.",
         "%",
-        Guard(_BY_TENANT, Grouped("sum", _ENDED, _BY_TENANT), ">=", 4.5),
+        RuleGuard(_BY_TENANT, Grouped("sum", _ENDED, _BY_TENANT), ">=", 4.5),
     ),
     AlertRule(
         ABSENT,
@@ -301,7 +301,7 @@ RULES: tuple[AlertRule, ...] = (
         msg("Workloads hold GPUs of a node that computed for less than 5% of an hour.").template,
         "Ask the holders, whom the page *Nodes* names, whether they still need them.",
         "%",
-        Guard(("node",), _of("mlp_node_held", resource="gpu"), ">", 0),
+        RuleGuard(("node",), _of("mlp_node_held", resource="gpu"), ">", 0),
     ),
     AlertRule(
         "MLPDiskFull",

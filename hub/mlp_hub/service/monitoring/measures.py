@@ -273,7 +273,7 @@ class AbsentOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Guard:
+class RuleGuard:
     """Further condition: a measure that has the same labels `on` stands in this relation to a number."""
 
     on: tuple[str, ...]

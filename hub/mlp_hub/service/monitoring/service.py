@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 10.0
 """Tuning: seconds for which a look at the database counts: fewer of them, for how late a change of a quota is seen."""
+RECENT_S = 30.0
+"""Safety: seconds after which a look decides about no alert any more: while the database is away, the last one is only shown."""
 TICK_S = 0.5
 """Tuning: seconds between two measurements of the event loop's lag: finer with less, cheaper with more."""
 SHARED_S = 0.5
@@ -103,7 +105,7 @@ class Monitoring:
         async with self._one:
             look = await self._look_around()
         uses = await self._uses()
-        if time.monotonic() - self._looked < 2 * LOOK_S:  # an old one is shown, and decides nothing
+        if time.monotonic() - self._looked < RECENT_S:
             families.append(gauges.of_over(look))
             families += gauges.of_look(look, now)
         families += gauges.of_nodes(parts.nodes(), look)

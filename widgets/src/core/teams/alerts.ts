@@ -40,7 +40,7 @@ export function readSilence(
   if (team === null && !rule && !tenant) faults.tenant = t("Choose an alert, a team or both");
   if (Object.keys(faults).length) return { asked: null, faults };
   const until = new Date(now + Number(lasts) * 1000).toISOString();
-  return { asked: { reason, until, rule, ...(team === null ? { tenant } : {}) }, faults };
+  return { asked: { reason, until, rule, ...(team === null && tenant ? { tenant } : {}) }, faults };
 }
 
 export const silenceFieldOf = (msg: string): SilenceField | null => (/reason/.test(msg) ? "reason" : /team|tenant/.test(msg) ? "tenant" : null);
