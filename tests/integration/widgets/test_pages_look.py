@@ -16,6 +16,7 @@ EMPTY = {
     "usage": "Nothing was held in this span",
     "admin/queue": "Nothing is running or waiting",
     "admin/audit": "No changes yet",
+    "admin/alerts": "No alert fires",
 }
 
 
@@ -25,6 +26,7 @@ def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: st
     front.data.queue.clear()
     front.data.audit.clear()
     front.data.accounting.empty = True
+    front.data.alerts.alerts.clear()
     front.data.session["tenants"] = []
     expect(pages.panel(path).locator(".mlp-empty")).to_contain_text(EMPTY[path])
 
@@ -42,6 +44,8 @@ FAULTS = {
     "admin/nodes": "GET /nodes",
     "admin/what-if": "GET /nodes",
     "admin/audit": "GET /audit",
+    "admin/alerts": "GET /alerts",
+    "tenants/red/alerts": "GET /tenants/red/alerts",
 }
 
 

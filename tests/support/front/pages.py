@@ -34,6 +34,8 @@ PAGES = {
     "usage": ("usage", "core-hours"),
     "usage-of-team": ("tenants/red/usage", "Report of the month"),
     "usage-of-all": ("admin/usage", "Held by nobody"),
+    "alerts": ("admin/alerts", "The disk of node node-1 is nearly full"),
+    "alerts-of-team": ("tenants/red/alerts", "Team red holds more than its quota"),
     "me": ("me", "nightly"),
     "overview": ("admin", "Waiting work and reasons"),
     "tenants": ("admin/tenants", "blue"),
