@@ -13,6 +13,7 @@ from mlp_hub.service.alerts.wire import silence_to
 from mlp_hub.service.config import DAY_S
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.support import limits
+from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
@@ -67,7 +68,7 @@ class Silences:
                     msg("there are {n} silences; end one that nobody needs", n=limits.SILENCES),
                 )
             made = tx.alerts.add_silence(new)
-            detail = {"rule": new.rule, "reason": new.reason, "until": new.ends_at}
+            detail = {"rule": new.rule, "reason": new.reason, "until": when(new.ends_at).isoformat()}
             tx.audit.add(now, actor, "silence.make", str(made.id), tenant=tenant or None, detail=detail)
             return made
 
