@@ -135,7 +135,6 @@ async def test_a_restart_loses_and_repeats_no_notice(tmp_path: Path, stop: str) 
 
         async def again() -> None:
             if stop == "crash":
-                await rig.platform.alerts.stop()
                 rig.crash()
                 await rig.start()
             else:
