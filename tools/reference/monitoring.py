@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from mlp_hub.domain.dimensions import COUNTED, TABLE
-from mlp_hub.service.monitoring.alert_rules import RULES, AlertRule
+from mlp_hub.service.monitoring.alert_rule import AlertRule
+from mlp_hub.service.monitoring.alert_rules import RULES
 from mlp_hub.service.monitoring.dashboards.model import Dashboard
 from mlp_hub.service.monitoring.dashboards.table import DASHBOARDS
 from mlp_hub.service.monitoring.gauges import title_of

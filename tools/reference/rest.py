@@ -80,6 +80,7 @@ _TITLES = {
     "notices": "Notices of jobs",
     "idle_servers": "Idle notebook servers",
     "announcements": "Announcements",
+    "alerts": "Alerts and silences",
     "metrics": "Metrics of jobs",
     "monitoring": "Metrics of the platform",
     "over_time": "Curves over time",

@@ -12,6 +12,7 @@ from typing import Any
 
 from mlp.client.downloads import fetch
 from mlp.client.rest import Client
+from mlp.commands import alerts as alert_acts
 from mlp.commands import announcements, environments, notices, teams
 from mlp.commands import apps as app_words
 from mlp.commands.completion import references
@@ -378,6 +379,11 @@ def notify(client: Client, call: ParsedLine) -> Any:
     return notices.act(client, list(call.names), call.given)
 
 
+def alerts(client: Client, call: ParsedLine) -> Any:
+    """Show alerts, silence some, or end silences."""
+    return alert_acts.act(client, list(call.names), call.given)
+
+
 def announce(client: Client, call: ParsedLine) -> Any:
     """Show what is announced, announce something, or take it back."""
     return announcements.act(client, list(call.names), call.given)
@@ -464,6 +470,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "secret": secret,
     "notify": notify,
     "announce": announce,
+    "alerts": alerts,
     "update": update,
     **dict.fromkeys(SUITS, steer),
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from mlp.errors import UsageError
 from mlp.grammar import elsewhere, forms, notice_options
+from mlp.grammar.alert_options import ALERTS, right_alerts_call
 from mlp.grammar.app_options import OPTIONS as OF_APPS
 from mlp.grammar.app_options import right_call as right_app_call
 from mlp.grammar.job_options import (
@@ -189,6 +190,12 @@ VERBS: tuple[Verb, ...] = (
         "announce",
         (LEVEL, LASTS, ANNOUNCED_TO),
     ),
+    Verb(
+        "alerts",
+        lambda: say("show alerts of your team or of the hub; silence them for a while"),
+        "alerts",
+        ALERTS,
+    ),
     Verb("completion", lambda: say("print the completion script for a shell"), "shell", (), _COMMAND_ONLY),
 )
 AUTO = "auto"
@@ -217,6 +224,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
     "notify": lambda: say("[ls] | set NAME [ADDRESS] | rm NAME... | test NAME | quiet 22:00-07:00|off"),
     "announce": lambda: say("[ls] | TEXT | rm ID..."),
+    "alerts": lambda: say("[ls] | silence [RULE] | end ID..."),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME... [--all]",
@@ -565,6 +573,7 @@ _RIGHT: dict[str, Callable[[Sequence[str], Mapping[str, Any]], bool]] = {
     "team": right_team_call,
     "notify": notice_options.right_notify_call,
     "announce": notice_options.right_announce_call,
+    "alerts": right_alerts_call,
 }
 """Of verbs with acts: whether the act has the options that are given."""
 _NAMES = {

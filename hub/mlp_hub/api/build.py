@@ -71,6 +71,12 @@ def make_service(
     platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
     platform.on_lost.append(close_all)
+
+    async def is_admin(user: str) -> bool:
+        person = await hub.person(user)
+        return person is not None and person.admin
+
+    platform.alerts.is_admin = is_admin
     platform.monitoring.version = config.version
     platform.monitoring.sources.append(lambda: [(WEBSOCKETS, [((), float(open_sockets()))])])
     sessions = Sessions(platform.db, clock, cookie, platform.policy.limits.session_days * DAY_S)

@@ -7,6 +7,7 @@ from mlp_hub.api.resources.apps import app_gate, apps
 from mlp_hub.api.resources.jobs import jobs, metrics, runs, runtimes, streams, sweeps
 from mlp_hub.api.resources.platform import (
     accounting,
+    alerts,
     announcements,
     audit,
     cluster,
@@ -41,6 +42,7 @@ _MODULES = (
     secrets,
     notices,
     idle_servers,
+    alerts,
     announcements,
     app_gate,
     cluster,

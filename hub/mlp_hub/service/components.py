@@ -9,6 +9,8 @@ from mlp_hub.service.accounting.service import UsageService
 from mlp_hub.service.admission.answers import AGAIN_S, ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.alerts.service import AlertService
+from mlp_hub.service.alerts.service import purge as purge_alerts
 from mlp_hub.service.announcements.service import AnnouncementService
 from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.apps.service import AppService
@@ -440,6 +442,15 @@ class Components(Given):
         lambda p: OverTimeService(p.monitoring, p.clock),
         start=OverTimeService.start,
         stand_by=(StopStage.INTAKE, OverTimeService.stop),
+    )
+
+    alerts: Made[AlertService] = Made(
+        lambda p: AlertService(
+            p.board, p.monitoring, p.notices.outbox, clock=p.clock, steady=p.steady or p.clock
+        ),
+        start=AlertService.start,
+        stand_by=(StopStage.INTAKE, AlertService.stop),
+        purge=lambda _, tx, now: purge_alerts(tx, now),
     )
 
     # --- components that only answer: nothing of them runs by itself

@@ -782,6 +782,38 @@ idle_server = Table(  # countdowns of notebook servers that a policy counts
     Column("kept_s", Double, nullable=False),
 )
 
+alert = Table(  # conditions of the platform and of tenants that hold, and those that are over
+    "alert",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("rule", String(64), nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("tenant", String(50), nullable=False),  # empty: the platform
+    Column("state", String(16), nullable=False),
+    Column("value", Double, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("fired_at", Double),
+    Column("resolved_at", Double),
+    Column("told_platform", Boolean, nullable=False),
+    Column("told_tenant", Boolean, nullable=False),
+    Index(None, "resolved_at"),
+    sqlite_autoincrement=True,
+)
+
+alert_silence = Table(  # alerts of which nobody is told for a while
+    "alert_silence",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("rule", String(64), nullable=False),  # empty: each
+    Column("tenant", String(50), nullable=False),  # empty: any
+    Column("of_team", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
+    sqlite_autoincrement=True,
+)
+
 setting = Table(
     "setting",
     metadata,

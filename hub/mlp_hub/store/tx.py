@@ -22,6 +22,7 @@ from mlp_hub.store.repos.owned.apps import Apps
 from mlp_hub.store.repos.owned.datasets import Datasets
 from mlp_hub.store.repos.owned.models import Models
 from mlp_hub.store.repos.owned.stored import StoredItems
+from mlp_hub.store.repos.tenants.alerts import Alerts
 from mlp_hub.store.repos.tenants.credentials import BrowserSessions, TokenUsesRepo
 from mlp_hub.store.repos.tenants.notices import Announcements, Notices
 from mlp_hub.store.repos.tenants.relocations import Relocations
@@ -161,6 +162,11 @@ class Tx:
     def announcements(self) -> Announcements:
         """Messages of administrators to everybody, or to their tenant."""
         return Announcements(self.connection)
+
+    @cached_property
+    def alerts(self) -> Alerts:
+        """Alerts of the service's own evaluation, and silences."""
+        return Alerts(self.connection)
 
     @cached_property
     def drains(self) -> DrainedNodes:

@@ -17,6 +17,7 @@ EMPTY = {
     "admin/queue": "Nothing is running or waiting",
     "admin/over-time": "Nothing is known of this span yet",
     "admin/audit": "No changes yet",
+    "admin/alerts": "No alert fires",
 }
 
 
@@ -26,6 +27,7 @@ def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: st
     front.data.queue.clear()
     front.data.audit.clear()
     front.data.accounting.empty = front.data.over_time.empty = True
+    front.data.alerts.alerts.clear()
     front.data.session["tenants"] = []
     expect(pages.panel(path).locator(".mlp-empty")).to_contain_text(EMPTY[path])
 
@@ -55,6 +57,8 @@ FAULTS = {
     "admin/nodes": "GET /nodes",
     "admin/what-if": "GET /nodes",
     "admin/audit": "GET /audit",
+    "admin/alerts": "GET /alerts",
+    "tenants/red/alerts": "GET /tenants/red/alerts",
 }
 
 

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from support.clients.sweep_shapes import curves, sweep
 from support.front.accounting import FrontAccounting
 from support.front.admin import AdminFront
+from support.front.alerts import AlertsFront
 from support.front.apps import FrontApps
 from support.front.environments import FrontEnvironments
 from support.front.files import FrontFiles
@@ -236,6 +237,7 @@ class Data:
             holding("lstm", "carol", cpu=1.0, ram=4096),
         ]
         self.admin = AdminFront()
+        self.alerts = AlertsFront()
         self.holdings = {"red": holders[:3]}
         self.nodes: list[Json] = [self._node("node-1", holders), self._node("node-2", [], up=False)]
         self.jobs: dict[tuple[str, str], Json] = {}
@@ -493,6 +495,10 @@ class Data:
                 return self.admin.announced(method, rest, verb, body or {})
             case _, ["tenants", name, "announcements", *rest], _:
                 return self.admin.announced(method, rest, verb, body or {}, name)
+            case _, ["alerts" | "silences", *_], "":
+                return self.alerts.answer(method, parts, body or {})
+            case _, ["tenants", name, "alerts" | "silences", *_], "":
+                return self.alerts.answer(method, parts[2:], body or {}, name)
             case "POST", ["users"], "import":
                 return self.admin.imports_people(body or {})
             case _, ["nodes", name, *_], _:

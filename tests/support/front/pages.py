@@ -36,6 +36,8 @@ PAGES = {
     "usage-of-all": ("admin/usage", "Held by nobody"),
     "over-time": ("admin/over-time", "Waits of admitted jobs"),
     "over-time-of-team": ("tenants/red/over-time", "Waiting jobs by reason"),
+    "alerts": ("admin/alerts", "The disk of node node-1 is nearly full"),
+    "alerts-of-team": ("tenants/red/alerts", "Team red holds more than its quota"),
     "me": ("me", "nightly"),
     "overview": ("admin", "Waiting work and reasons"),
     "tenants": ("admin/tenants", "blue"),

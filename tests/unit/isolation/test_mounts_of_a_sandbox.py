@@ -28,7 +28,7 @@ def options(*, gpus: tuple[int, ...] = ()) -> list[str]:
     ).to_json()
     host = {"mode": "root-userns", "disable_userns": True, "proc": "own"}
     etc = view.accounts(spec, 7, 7)
-    stage = view.Stage(view.TERMINALS, etc, own_devices=not gpus)
+    stage = view.Stage(view.TERMINALS, etc, spec, own_devices=not gpus)
     return view.arguments(spec, host, (7, 7), stage, view.Memory())
 
 

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { t } from "../core/format/language";
 import type { Session } from "../core/service/wire";
 import { AccountingPage, OwnAccounting } from "./teams/Accounting";
+import { AlertsPage } from "./teams/Alerts";
 import { AllRunsPage } from "./platform/AllRuns";
 import { AppPage, AppsPage } from "./apps/Apps";
 import { AuditPage } from "./teams/Audit";
@@ -105,6 +106,11 @@ const PAGES: Page[] = [
     sees: (session, name = "") => session.admin || session.tenants.includes(name),
     under: (session, name = "") => (session.admin ? "admin/tenants" : session.tenant_admin.includes(name) ? `tenants/${name}` : "quota"),
   },
+    path: "tenants/:/alerts", title: (name = "") => t("Alerts of {tenant}", { tenant: name }), page: (name = "") => <AlertsPage key={name} tenant={name} />,
+    sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
+    under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
+  },
+  { path: "admin/alerts", title: () => t("Alerts"), page: () => <AlertsPage key="all" />, under: () => "admin" },
   { path: "admin/tenants", title: () => t("Teams"), page: () => <TenantsPage />, entries: one },
   { path: "admin/tenants/new", title: () => t("New team"), page: () => <NewTenantPage />, under: () => "admin/tenants" },
   { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },

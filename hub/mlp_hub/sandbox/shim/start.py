@@ -153,7 +153,7 @@ def _stage(spec: dict[str, Any], host: dict[str, Any], ids: tuple[int, int]) -> 
         return None
     ranks = len(spec["ranks"]["roles"]) if spec["ranks"] else 1
     etc = view.accounts(spec, *ids)
-    return view.Stage(view.TERMINALS + ranks, etc, own_devices=not spec["gpus"])
+    return view.Stage(view.TERMINALS + ranks, etc, spec, own_devices=not spec["gpus"])
 
 
 def _view(

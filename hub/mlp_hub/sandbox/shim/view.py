@@ -45,14 +45,21 @@ class Stage:
     closed directory such as /root works, and one below the directory of the mounts too. Bubblewrap reads the table of
     all mounts once for each of its own. So the machine's mounts are not in it, and /etc and /dev are one mount each for
     bubblewrap. `terminals`: how many pseudo-terminals there may be. `own_devices`: /dev has the devices of each sandbox
-    only, and not the machine's. `etc`: the small files of /etc.
+    only, and not the machine's. `etc`: the small files of /etc. The links of `spec` below /etc are made here, and the
+    places of its mounts there: inside, /etc can only be read.
     """
 
-    def __init__(self, terminals: int, etc: dict[str, str], *, own_devices: bool) -> None:
+    def __init__(
+        self, terminals: int, etc: dict[str, str], spec: dict[str, Any], *, own_devices: bool
+    ) -> None:
         self.own_devices = own_devices
         self.terminals = "/dev/pts" if own_devices else f"{ROOM}/pts"
         self._most_terminals = terminals
         self._etc = etc
+        self._links = {link["path"]: link["target"] for link in spec["links"] if _below_etc(link["path"])}
+        points = {bind["dst"]: os.path.isdir(bind["src"]) for bind in spec["binds"]}
+        points |= dict.fromkeys(spec["hidden"], True)
+        self._points = {path: directory for path, directory in points.items() if _below_etc(path)}
         self._sources: list[str] = []
 
     def add(self, source: str) -> str:
@@ -94,6 +101,13 @@ class Stage:
         for name, content in self._etc.items():
             with open(f"{root}/etc/{name}", "w") as file:
                 file.write(content)
+        for path, directory in self._points.items():
+            os.makedirs(root + (path if directory else os.path.dirname(path)), 0o755, exist_ok=True)
+            if not directory:
+                os.close(os.open(root + path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+        for path, target in self._links.items():
+            os.makedirs(root + os.path.dirname(path), 0o755, exist_ok=True)
+            os.symlink(target, root + path)
         if self.own_devices:
             os.mkdir(f"{root}/dev/shm")  # noqa: S108
             for name, target in DEVICE_LINKS.items():
@@ -102,6 +116,10 @@ class Stage:
         bound = f"newinstance,ptmxmode=0666,mode=0620,max={self._most_terminals}"
         flags = linux.MS_NOSUID | linux.MS_NOEXEC
         linux.mount("devpts", f"{root}{self.terminals}", "devpts", flags, bound)
+
+
+def _below_etc(path: str) -> bool:
+    return path.startswith("/etc/")
 
 
 def _bind_opened(fd: int, target: str) -> None:
@@ -164,7 +182,8 @@ def arguments(
     home = {"src": spec["home_dir"], "dst": spec["home_mount"], "writable": True}
     for bind in (*spec["binds"], home):
         out += _bind(bind, stage)
-    out += [word for link in spec["links"] for word in ("--symlink", link["target"], link["path"])]
+    made = [link for link in spec["links"] if stage is None or not _below_etc(link["path"])]
+    out += [word for link in made for word in ("--symlink", link["target"], link["path"])]
     for path in spec["hidden"]:
         out += ["--perms", "0755", "--tmpfs", path, "--remount-ro", path]
     if host["mode"] != "root":

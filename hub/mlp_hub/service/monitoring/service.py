@@ -19,7 +19,9 @@ from mlp_hub.service.monitoring import gauges
 from mlp_hub.service.monitoring import table as t
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.monitoring.gauges import Family
+from mlp_hub.service.monitoring.history import samples_of
 from mlp_hub.service.monitoring.look import DatabaseLook, look_at
+from mlp_hub.service.monitoring.measures import Vector
 from mlp_hub.service.monitoring.parts import MonitoredParts
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 10.0
 """Tuning: seconds for which a look at the database counts: fewer of them, for how late a change of a quota is seen."""
+RECENT_S = 30.0
+"""Safety: seconds after which a look decides about no alert any more: while the database is away, the last one is only shown."""
 TICK_S = 0.5
 """Tuning: seconds between two measurements of the event loop's lag: finer with less, cheaper with more."""
 SHARED_S = 0.5
@@ -38,7 +42,7 @@ class Monitoring:
 
     def __init__(self, parts: MonitoredParts, clock: Callable[[], float], *, homes: bool = False) -> None:
         self._homes = homes
-        self.parts = self._parts = parts
+        self.parts = parts
         self._clock = clock
         self.version = ""
         self.events = PlatformEvents(clock)
@@ -65,7 +69,7 @@ class Monitoring:
 
     def lead(self) -> None:
         """Note that this platform leads; its board forgot all listeners when it did not."""
-        self._parts.board.on_change(self.events.changed)
+        self.parts.board.on_change(self.events.changed)
         self.events.lease.add("acquired")
 
     def lost(self) -> None:
@@ -92,6 +96,28 @@ class Monitoring:
             self._texts[open_metrics] = time.monotonic(), made
             return made
 
+    async def samples(self, metrics: frozenset[str]) -> dict[str, Vector]:
+        """Return the present values of those metrics, for alert rules; a metric that cannot be read now is missing.
+
+        It reads what `/metrics` shows, without the amounts of tenants, which no rule needs.
+        """
+        parts, now = self.parts, self._clock()
+        families = list(gauges.of_replica(parts, self.version, "", await self._problems()))
+        families += gauges.of_queue(parts, now)
+        async with self._one:
+            look = await self.look_around()
+        uses = await self.node_uses()
+        if time.monotonic() - self._looked < RECENT_S:
+            families.append(gauges.of_over(look))
+            families += gauges.of_look(look, now)
+        families += gauges.of_nodes(parts.nodes(), look)
+        if uses is not None:
+            families += gauges.of_uses(uses)
+        if self.events.last_cycle is not None:
+            families.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
+        families += [(one.row, one.samples()) for one in self.events.all()]
+        return samples_of(families, metrics)
+
     def _render(self, families: Sequence[Family], open_metrics: bool) -> tuple[bytes, str]:
         if self._exposition is None:
             from mlp_hub.service.monitoring.exposition import Exposition  # noqa: PLC0415 - loads the library
@@ -100,15 +126,16 @@ class Monitoring:
         return self._exposition.render(families, open_metrics=open_metrics)
 
     async def _families(self) -> list[Family]:
-        parts, now = self._parts, self._clock()
+        parts, now = self.parts, self._clock()
         leads = parts.leads()
         found = list(gauges.of_replica(parts, self.version, self._role(leads), await self._problems()))
         if leads:
-            look, uses = await self.look_around(), await self.node_uses()
+            look, uses = await self.look_around(), await self.node_uses() or ()
             found += gauges.of_queue(parts, now)
             found += gauges.of_tenants(parts, look)
             found += gauges.of_look(look, now)
-            found += gauges.of_nodes(parts.nodes(), look, uses)
+            found += gauges.of_nodes(parts.nodes(), look)
+            found += gauges.of_uses(uses)
             if self.events.last_cycle is not None:
                 found.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
         for source in self.sources:
@@ -123,18 +150,18 @@ class Monitoring:
     def _role(self, leads: bool) -> str:
         if not leads:
             return "follower"
-        return "standalone" if self._parts.db.alone else "leader"
+        return "standalone" if self.parts.db.alone else "leader"
 
     async def _problems(self) -> Sequence[Problem]:
         try:
-            return await self._parts.problems.now()
+            return await self.parts.problems.now()
         except Unavailable:
             return ()
 
     async def look_around(self, *, newly: bool = False) -> DatabaseLook:
         """Look at the database, unless that was done lately and none is wanted `newly`; if it does not answer, return the last look."""
         if newly or time.monotonic() - self._looked >= LOOK_S:
-            parts, now = self._parts, self._clock()
+            parts, now = self.parts, self._clock()
             nodes = parts.nodes()
             try:
                 self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now, homes=self._homes))
@@ -144,12 +171,12 @@ class Monitoring:
             self.events.keep({tenant.name for tenant in self._look.tenants})
         return self._look
 
-    async def node_uses(self) -> Sequence[NodeUse]:
-        """Return the real use of the nodes; nothing where it cannot be read."""
+    async def node_uses(self) -> Sequence[NodeUse] | None:
+        """Return the real use of the nodes; None where it cannot be read."""
         try:
-            return await self._parts.executor.node_use()
+            return await self.parts.executor.node_use()
         except (OSError, Unavailable):
-            return ()
+            return None  # not known now
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()

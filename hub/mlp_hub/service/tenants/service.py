@@ -220,6 +220,7 @@ class TenantService:
             self._check_unused(tx, name)
             tx.secrets.remove_all(name, "")
             tx.announcements.remove_all(name)
+            tx.alerts.remove_all(name)
             for each in tx.environments.of_tenant(name):  # none of them has files, which would be held
                 tx.environments.remove(each.uid)
             tx.tenants.remove(name)

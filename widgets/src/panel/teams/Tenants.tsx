@@ -164,6 +164,9 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
             <Link to={href("tenants", name, "usage")} cls="mlp-button">
               {t("Usage")}
             </Link>
+            <Link to={href("tenants", name, "alerts")} cls="mlp-button">
+              {t("Alerts")}
+            </Link>
             <Link to={href("tenants", name, "runs")} cls="mlp-button">
               {t("All runs")}
             </Link>

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0046"
-down_revision = "0044"
+down_revision = "0045"
 
 
 def upgrade() -> None:
