@@ -106,6 +106,7 @@ const PAGES: Page[] = [
     sees: (session, name = "") => session.admin || session.tenants.includes(name),
     under: (session, name = "") => (session.admin ? "admin/tenants" : session.tenant_admin.includes(name) ? `tenants/${name}` : "quota"),
   },
+  {
     path: "tenants/:/alerts", title: (name = "") => t("Alerts of {tenant}", { tenant: name }), page: (name = "") => <AlertsPage key={name} tenant={name} />,
     sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
     under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
