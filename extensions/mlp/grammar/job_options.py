@@ -136,7 +136,7 @@ def ram(text: object) -> int:
 
 
 def ram_or_auto(text: object) -> int | str:
-    """Parse an amount of memory to MiB, or `auto`: what fits by earlier runs."""
+    """Parse an amount of memory to MiB, or `auto`: the amount that fits by earlier runs."""
     return AUTO if text == AUTO else ram(text)
 
 

@@ -117,7 +117,7 @@ def test_a_bad_silence_is_refused_and_nothing_is_stored(rig: ApiRig, what: str) 
     assert silenced(rig) == []
 
 
-def test_what_is_silenced_must_be_said(rig: ApiRig) -> None:
+def test_a_silence_names_its_rule_or_team(rig: ApiRig) -> None:
     answer = rig.ask("POST", "/silences", a_silence(), token=rig.root_user)
     assert (answer.status, answer.json["reason"]) == (403, "Invalid")
     assert "name a rule, a team or both" in answer.json["msg"]

@@ -34,7 +34,7 @@ def test_members_see_their_own_team_only_and_admins_of_teams_no_cluster(rig: Api
         assert name not in everything.body, "curves name nobody"
 
 
-def test_the_name_of_the_cluster_is_no_tenant(rig: ApiRig) -> None:
+def test_the_name_of_the_cluster_is_not_a_tenant(rig: ApiRig) -> None:
     for name in ("", "%20", "%00", "*", "..", "%2e%2e"):
         answer = ask(rig, f"/tenants/{name}/over-time", rig.ann)
         assert answer.status in (400, 403, 404), name

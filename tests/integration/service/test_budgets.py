@@ -170,7 +170,7 @@ def test_the_load_at_rest_stays_within_the_budget(name: str, code: str) -> None:
     assert int(said.stdout) <= most(name)
 
 
-def test_what_each_shim_is_forked_from_stays_within_the_module_budget() -> None:
+def test_the_process_that_forks_shims_stays_within_the_module_budget() -> None:
     code = f"""
 import sys
 sys.argv = ["shim", "--serve", "-1"]

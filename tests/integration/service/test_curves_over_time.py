@@ -133,7 +133,7 @@ async def test_a_restart_leaves_a_gap_and_tells_nothing_twice(tmp_path: Path) ->
         assert (found.total.failed, found.total.admitted) == (1, 2)
 
 
-async def test_what_could_not_be_stored_is_a_part_of_the_next_sample(
+async def test_events_that_could_not_be_stored_are_a_part_of_the_next_sample(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:

@@ -75,7 +75,7 @@ async def test_a_run_that_ran_out_of_memory_makes_the_next_one_larger(tmp_path: 
         assert str(offer.memory.text).endswith("and one of them ran out of memory")
 
 
-async def test_what_runs_used_is_known_after_a_crash(tmp_path: Path) -> None:
+async def test_the_use_of_runs_is_known_after_a_crash(tmp_path: Path) -> None:
     async with running_rig(tmp_path, BIG) as rig:
         await finished(rig, "train", 900, ram=2048)
         await rig.submit("other", sim={"DURATION": 0.05, "OOM": 1}, ram=2048)
@@ -111,7 +111,7 @@ async def test_a_resubmission_may_take_auto(tmp_path: Path) -> None:
         assert again.ram == 1216
 
 
-async def test_shared_memory_is_a_part_of_what_auto_takes(tmp_path: Path) -> None:
+async def test_auto_includes_shared_memory(tmp_path: Path) -> None:
     async with running_rig(tmp_path, BIG) as rig:
         await finished(rig, "train", 900, ram=8192)
         offer = await rig.platform.jobs.offer("ann", asked(amounts={"shm": 4096}))

@@ -26,12 +26,12 @@ def test_use_stops_a_countdown_and_the_next_one_is_whole() -> None:
     assert used.after(30, 3600, POLICY).left_s == 600
 
 
-def test_a_countdown_pauses_while_there_is_no_report() -> None:
+def test_a_countdown_pauses_without_reports() -> None:
     counts = replace(SERVER, left_s=5.0, idle_s=4000)
     assert counts.after(10_000, None, POLICY) == counts
 
 
-def test_who_keeps_a_server_has_no_countdown_until_that_is_over() -> None:
+def test_a_kept_server_has_no_countdown_until_that_is_over() -> None:
     kept = replace(SERVER, kept_s=100.0)
     assert kept.after(60, 5000, POLICY).left_s is None
     assert kept.after(100, 5000, POLICY).left_s == 600

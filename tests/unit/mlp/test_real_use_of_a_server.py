@@ -72,7 +72,7 @@ def test_a_child_of_a_kernels_child_counts_too() -> None:
         assert use.idle_s() == 0.0
 
 
-def test_a_process_that_waits_is_no_use() -> None:
+def test_a_process_that_waits_does_not_count_as_use() -> None:
     clock = Clock()
     with running(WAITS) as process:
         wait_for(lambda: of(process) > 0, message="for it to be there")
@@ -95,7 +95,7 @@ def test_a_kernel_at_work_is_use_and_a_page_that_asks_is_not() -> None:
     assert use.idle_s() == 600.0
 
 
-def test_what_a_person_does_is_use() -> None:
+def test_actions_of_a_person_count_as_use() -> None:
     clock = Clock()
     app = server("idle")
     use = RealUse(app, clock, dict)
@@ -107,7 +107,7 @@ def test_what_a_person_does_is_use() -> None:
     assert use.idle_s() == 60.0, "it is a change that counts, and not the time that it names"
 
 
-async def test_reports_come_sooner_while_a_countdown_is_in_progress_and_go_on_after_a_failure() -> None:
+async def test_reports_come_sooner_during_a_countdown_and_continue_after_a_failure() -> None:
     answers: list[float | Exception | None] = [None, 300.0, OSError("gone"), None]
 
     async def send(_idle_s: float) -> float | None:

@@ -78,7 +78,7 @@ class Component:
     def check_process(self, now: float, *, late: float = 0.0) -> bool:
         """Notice a death or a silence, start what is due; return whether anything changed.
 
-        `late`: this look comes so many seconds later than it was meant to, in which a silence means nothing.
+        `late`: seconds by which this look comes later than it was meant to; a silence in them means nothing.
         """
         changed = False
         if self.pid is not None and not self._lives():

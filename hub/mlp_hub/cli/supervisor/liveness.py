@@ -1,7 +1,7 @@
 """Check whether a component answers: the supervisor asks regularly, and gives up after long silence.
 
 Any answer counts, also a refusal: the check only needs a running event loop. Silence counts only
-while the supervisor itself was awake: the time by which it was late is no silence, and after a suspend it asks once
+while the supervisor itself was awake: the time by which it was late does not count, and after a suspend it asks once
 more. A silent and busy component can be overloaded, and gets more time than an idle one.
 """
 
@@ -51,7 +51,7 @@ class Liveness:
     def check_liveness(self, now: float, cpu_s: Callable[[], float | None], *, late: float) -> str | None:
         """Ask, listen and count; return a message about a process that does not answer any more.
 
-        `late`: this look comes so many seconds later than intended. Silence in that time can be the machine's.
+        `late`: seconds by which this look comes later than intended. Silence in them can be the machine's.
         """
         if self._link is not None:
             self._listen(now)

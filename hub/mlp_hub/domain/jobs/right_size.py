@@ -56,9 +56,9 @@ class PastMemory:
         return sum(run.ran_out for run in self.runs)
 
     def fitting(self, spec: JobSpec | None = None) -> int:
-        """Return the MiB that fit the next run: the most that was used, and a margin.
+        """Return the MiB that fit the next run: the largest use, and a margin.
 
-        Not less than what `spec` asks for as a part of its memory, such as shared memory, nor than a rank may ask for.
+        Not less than `spec` asks for as a part of its memory, such as shared memory, nor than a rank may ask for.
         """
         margin = max(-(-self.most * MARGIN_PERCENT // 100), MARGIN_MIB)
         fits = -(-(self.most + margin) // STEP_MIB) * STEP_MIB

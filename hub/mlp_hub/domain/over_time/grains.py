@@ -43,7 +43,7 @@ class TimeSteps(NamedTuple):
 
 
 class StepSums(NamedTuple):
-    """Sums of one step; `samples` counts the samples of the service, also where it had nothing to tell of the tenant."""
+    """Sums of one step; `samples` counts the samples of the service, also those without a row of the tenant."""
 
     samples: int
     sums: SpanSums

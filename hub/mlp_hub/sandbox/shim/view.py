@@ -123,7 +123,7 @@ def _below_etc(path: str) -> bool:
 
 
 def _bind_opened(fd: int, target: str) -> None:
-    """Mount what a descriptor is open on at a path of its own, with all that is mounted below it; close it."""
+    """Mount the file of a descriptor at its own path, with all that is mounted below it; close it."""
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         with contextlib.suppress(FileExistsError):
             os.mkdir(target, 0o755)

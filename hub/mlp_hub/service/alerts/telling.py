@@ -1,4 +1,4 @@
-"""Notices of alerts: who is told, once when an alert fires and once when it is over, and not more often than people can read."""
+"""Notices of alerts: one when an alert fires and one when it is over, at a rate that people can read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AlertTelling:
         self._counts: dict[str, int] = {}
 
     def tell(self, tx: Tx, rule: AlertRule, alert: Alert, *, inhibited: bool) -> tuple[Alert, set[str]]:
-        """Store the notices of an alert that fires or is over; return it with who was told, and the users with new notices."""
+        """Store the notices of an alert that fires or is over; return it with its recipients, and the users with new notices."""
         if inhibited:
             return alert, set()
         over = alert.state is AlertState.RESOLVED

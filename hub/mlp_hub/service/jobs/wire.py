@@ -43,7 +43,7 @@ AS_ASKED = tuple(
 
 
 def spec_of(asked: jobs_api.JobCreate, user: str) -> JobSpec:
-    """Return the requested job as it is asked for: nothing that it names was looked up, and its tenant may be empty.
+    """Return the requested job as the request has it: nothing that it names was looked up, and its tenant may be empty.
 
     Its memory is an amount. Raises `Refused` for what a specification cannot hold.
     """

@@ -9,7 +9,7 @@ from typing import Any
 from mlp_hub.service.monitoring.alert_rules import inhibitions
 
 RECEIVER, QUIET = "mlp-hub", "mlp-hub-quiet"
-"""Receivers: of alerts that somebody is told of, and of those that only the pages show."""
+"""Receivers: of alerts with notices, and of those that only the pages show."""
 IMPLICIT_TLS_PORT = 465
 """Given: the one port at which Alertmanager speaks TLS from the first byte."""
 _SUBJECT = "[{{ .Status | toUpper }}] {{ .CommonLabels.alertname }} {{ .CommonAnnotations.summary }}"

@@ -20,7 +20,7 @@ from mlp_hub.service.monitoring.measures import (
 class AlertRule:
     """Row of the table. `meaning` and `remedy` are the section of its runbook; `guard` is a further condition of the query.
 
-    `description` has `{value}` where the value stands, and `{label}` of labels that the query keeps.
+    `description` has `{value}` in the place of the value, and `{label}` of labels that the query keeps.
     """
 
     name: str

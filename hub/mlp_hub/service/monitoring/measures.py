@@ -1,4 +1,4 @@
-"""Measures: what an alert rule compares with its threshold, as data. Each writes its PromQL, and computes the same from our own numbers.
+"""Measures: the value that an alert rule compares with its threshold, as data. Each writes its PromQL, and computes the same from our own numbers.
 
 Only the few forms that the rules need are here, with the meaning that Prometheus gives them. `rate` and `increase` do
 not extrapolate to the ends of their window, so a count of events is a whole number.
@@ -140,7 +140,7 @@ class Grouped:
         yield from self.of.selections()
 
     def value(self, readings: Readings) -> Vector | None:
-        """Return one value for each group; without any series there is no group."""
+        """Return one value for each group; without any series, none."""
         values = self.of.value(readings)
         if values is None:
             return None
@@ -274,7 +274,7 @@ class AbsentOf:
 
 @dataclass(frozen=True, slots=True)
 class RuleGuard:
-    """Further condition: a measure that has the same labels `on` stands in this relation to a number."""
+    """Further condition: a measure with the same labels `on` has this relation to a number."""
 
     on: tuple[str, ...]
     of: Measure

@@ -1,4 +1,4 @@
-"""Objects of the Prometheus Operator for a hub: what to scrape, with its token from a Secret, and the alert rules."""
+"""Objects of the Prometheus Operator for a hub: scrapes, with their token from a Secret, and the alert rules."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class OverTimeSampler:
 
 
 def sample_of(look: DatabaseLook, tenant: Tenant, tallies: Tallies) -> SpanSums:
-    """Return one sample of what a tenant holds, uses and waits for, without reasons and events."""
+    """Return one sample of a tenant's use, its requests and its waits, without reasons and events."""
     name = tenant.name
     held = look.held.get(name, ZERO)
     amounts, used = (held.cpu, held.ram, held.gpu), (tallies.cpu[name], tallies.ram[name], 0)

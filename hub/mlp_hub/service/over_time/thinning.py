@@ -55,7 +55,7 @@ def _roll_up(rows: OverTimeSums, grain: int, until: int) -> None:
 
 
 def _thin(rows: OverTimeSums, grain: int, number: int) -> None:
-    """Delete what is older than is kept, and what lies in a future that a wrong clock told of."""
+    """Delete samples older than is kept, and those in a future of a wrong clock."""
     seconds, kept = GRAINS[grain]
     now = number * GRAINS[0].seconds // seconds
     due = GRAINS[min(grain + 1, len(GRAINS) - 1)].seconds // seconds

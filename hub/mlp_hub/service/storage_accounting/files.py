@@ -47,7 +47,7 @@ takes until all are charged."""
 
 @dataclass(frozen=True, slots=True)
 class _Charge:
-    """What became of a charge: another amount was stored, or it has to be measured again."""
+    """Outcome of a charge: another amount was stored, or it has to be measured again."""
 
     stored: bool = False
     again: bool = False

@@ -173,7 +173,7 @@ def test_numbers_that_are_not_known_now_change_nothing() -> None:
     assert of.states == [AlertState.FIRING]
 
 
-def test_values_that_are_no_numbers_hold_no_condition() -> None:
+def test_a_value_that_is_not_a_number_fulfils_no_condition() -> None:
     of = Evaluation(OVER)
     for value in (math.nan, -math.inf):
         of.turn(over(value))
@@ -207,7 +207,7 @@ def test_windows_are_bounded_in_samples_and_series() -> None:
     assert [len(one) for one in kept._windows.values()] == [MOST_SERIES]
 
 
-def test_a_counter_that_begins_again_is_no_fall() -> None:
+def test_a_counter_that_begins_again_does_not_count_as_a_fall() -> None:
     kept = SampleHistory([FAILURES])
     for at, n in enumerate((10.0, 14.0, 1.0, 2.0)):
         kept.take(60.0 * at, 0.0, ended(n, 0))

@@ -124,7 +124,7 @@ def test_a_query_gets_the_hub_beside_its_own_labels() -> None:
     )
 
 
-def test_all_metrics_but_those_of_joins_stand_on_a_dashboard() -> None:
+def test_all_metrics_but_those_of_joins_are_on_a_dashboard() -> None:
     """A metric that nobody looks at is a cost; one without a panel is named here, with its reason."""
     without = {
         "mlp_lease_epoch": "a number for joins with logs",

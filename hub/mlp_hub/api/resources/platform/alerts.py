@@ -19,7 +19,7 @@ async def of_tenant(call: Call) -> AlertBoard:
 
 
 async def silence(call: Call) -> AlertSilence:
-    """Silence alerts for a while, with a reason. Nobody is told of them meanwhile; the page still has them."""
+    """Silence alerts for a while, with a reason. They cause no notices meanwhile; the page still has them."""
     return await call.platform.alerts.silences.make(
         call.body, tenant=call.body.tenant, of_team=False, actor=call.principal.name
     )
