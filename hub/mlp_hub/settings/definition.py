@@ -242,6 +242,12 @@ class Settings(
         unit="MiB",
         low=1,
     )
+    log_format: str = setting(
+        "text",
+        "Form of the lines that the components log: text (for people), json (one JSON object a line, for a log collector).",
+        kind="str",
+        choices=("text", "json"),
+    )
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
