@@ -27,7 +27,9 @@ class _Log:
         self.json = kind == "json"
 
     def say(self, text: str) -> None:
-        if self.lost and self._write(self._line(f"{self.lost} lines of this log were lost: there was no room")):
+        if self.lost and self._write(
+            self._line(f"{self.lost} lines of this log were lost: there was no room")
+        ):
             self.lost = 0
         if not self._write(self._line(text)):
             self.lost += 1
@@ -41,7 +43,6 @@ class _Log:
             return False
         self.torn = 0 < written < len(line) or (self.torn and written == 0)
         return written == len(line)
-
 
     def _line(self, text: str) -> bytes:
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
