@@ -15,6 +15,7 @@ import sys
 import time
 from dataclasses import fields, replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -225,6 +226,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
         keep=keep_of(settings),
         audit=audit_of(settings),
+        traces_endpoint=traces_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
@@ -248,6 +250,15 @@ def policy_of(settings: Settings) -> RunPolicy:
         open_bytes_max=settings.open_jobs_mib * MIB,
         open_kinds_max=settings.open_kinds_max,
     )
+
+
+def traces_of(settings: Settings) -> str:
+    """Return the collector of traces; raise `SettingsError` if the library that traces need is missing."""
+    if settings.traces_endpoint and (
+        find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None
+    ):
+        raise SettingsError("MLP_TRACES_ENDPOINT needs a library: install mlp-hub[traces], or unset it")
+    return settings.traces_endpoint
 
 
 def mail_of(settings: Settings) -> MailPolicy | None:

@@ -28,7 +28,7 @@ from mlp_hub.settings.login import LoginSettings
 from mlp_hub.settings.notice import NoticeSettings
 from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
-from mlp_hub.settings.values import SettingsError, address, networks, parse, setting, variable_of
+from mlp_hub.settings.values import SettingsError, address, check_http, networks, parse, setting, variable_of
 
 PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LimitSettings, LoginSettings, ClusterSettings)
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
@@ -133,6 +133,12 @@ class Settings(
         "",
         "HOST:PORT, or a port of 127.0.0.1 alone, at which the service answers `GET /metrics`, besides its public address; with "
         "replicas, each further one at the next port. A token is needed here too. Empty: nowhere.",
+        kind="str",
+    )
+    traces_endpoint: str = setting(
+        "",
+        "Address of a collector of OpenTelemetry that traces of ended runs are posted to (OTLP over HTTP, protobuf), as "
+        "http://collector:4318/v1/traces. Needs the extra `traces`. Empty: no traces are exported.",
         kind="str",
     )
     service_proxies: tuple[str, ...] = setting(
@@ -281,6 +287,7 @@ class Settings(
         settings.check_login()
         settings.check_mail()
         settings.check_audit()
+        check_http("MLP_TRACES_ENDPOINT", settings.traces_endpoint)
         if settings.metrics_transport == "kafka":
             broker_values.check_addresses(settings.kafka_bootstrap)
             broker_values.read_security(settings.kafka_secrets)

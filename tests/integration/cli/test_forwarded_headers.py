@@ -296,7 +296,17 @@ def test_an_id_of_a_request_is_made_here_unless_a_named_proxy_gives_a_good_one(
 
 @pytest.mark.parametrize(
     "given",
-    ["", "short", "x" * 65, "x" * 10_000, "a b c d e f g", "<script>alert(1)", "-leading-dash", "ünïcödé-id", "a\tbcdefgh"],
+    [
+        "",
+        "short",
+        "x" * 65,
+        "x" * 10_000,
+        "a b c d e f g",
+        "<script>alert(1)",
+        "-leading-dash",
+        "ünïcödé-id",
+        "a\tbcdefgh",
+    ],
     ids=["empty", "short", "long", "10 kB", "blanks", "markup", "dash", "not ASCII", "tab"],
 )
 def test_a_bad_id_of_a_request_is_replaced_whoever_gives_it(gate: RunningProxy, given: str) -> None:

@@ -41,7 +41,7 @@ def test_a_json_line_has_what_is_known_and_no_more() -> None:
 def test_no_text_makes_a_second_json_line(kind: str) -> None:
     lines = formatter("json") if kind == "service" else formatter_of("json")("%(message)s", datefmt="%H")
     try:
-        raise RuntimeError(FORGED)
+        raise RuntimeError(FORGED)  # noqa: TRY301 - a traceback is wanted
     except RuntimeError as error:
         made = record("it is %s", FORGED, error=error)
     with concern.about("abcdefgh", FORGED, FORGED * 100):
