@@ -1,4 +1,4 @@
-"""What the current work concerns: the request that caused it, its user, and its job.
+"""Concern of the current work: the request that caused it, its user, and its job.
 
 The value belongs to one task of asyncio, and tasks and threads that it starts inherit it. So lines of a log and answers
 carry the id of a request without a parameter of each function.
@@ -21,7 +21,7 @@ WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{7,63}")
 
 @dataclass(frozen=True, slots=True)
 class Concern:
-    """What work concerns; empty: unknown, or nothing."""
+    """Request, user and job that work is about; empty: unknown, or none."""
 
     request_id: str = ""
     user: str = ""

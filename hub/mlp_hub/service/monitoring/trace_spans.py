@@ -1,4 +1,4 @@
-"""Spans of a run's trace, made from what is stored: the whole run, and the stages of each attempt.
+"""Spans of a run's trace, made from its stored timeline: the whole run, and the stages of each attempt.
 
 Names and attributes follow the semantic conventions of OpenTelemetry for CI/CD pipelines. The ids are derived from the run's
 uid, so that a run that is exported twice has the same spans.
