@@ -59,7 +59,8 @@ class HubServer(GuardedServer):
         # the proxy comes by the hub's socket: over TCP there are pods only
         strange = address_over_tcp(server_conn.stream.socket) is not None
         receiver = FromPod(receiving, self._api) if strange else receiving
-        own = not strange and server_conn.stream.socket.getsockname() != self._sandboxes
+        link = server_conn.stream.socket  # None: the client is gone, and no request follows
+        own = not strange and link is not None and link.getsockname() != self._sandboxes
         return Identified(receiver, trusts=own)
 
     def add_sockets(self, sockets: Iterable[socket.socket]) -> None:

@@ -1,1 +1,1 @@
-"""Lines of logs, and what they concern: the request, its user, its job."""
+"""Lines of logs, and their concern: the request, its user, its job."""
