@@ -6,8 +6,8 @@ carry the id of a request without a parameter of each function.
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,7 +54,7 @@ def about(request_id: str, user: str = "", job: str = "") -> Iterator[None]:
 
 def new_id() -> str:
     """Return an id that no other request has: 16 hexadecimal digits."""
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 def accepted(given: str | None) -> str:
