@@ -74,7 +74,9 @@ def hinting(client: Client, call: ParsedLine) -> Iterator[None]:
         if not near:
             raise
         hint = say("Did you mean {near}?", near=near[0])
-        raise Refused(error.reason, sentences(say("{text}.", text=words.bare(str(error))), hint)) from None
+        better = Refused(error.reason, sentences(say("{text}.", text=words.bare(str(error))), hint))
+        better.request_id = error.request_id
+        raise better from None
 
 
 def jobs(client: Client, call: ParsedLine) -> JobList:

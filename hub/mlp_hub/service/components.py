@@ -49,6 +49,7 @@ from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
 from mlp_hub.service.monitoring.parts import MonitoredParts
 from mlp_hub.service.monitoring.service import Monitoring
+from mlp_hub.service.monitoring.traces import TraceExport
 from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.sender import Sender
@@ -451,6 +452,18 @@ class Components(Given):
         start=AlertService.start,
         stand_by=(StopStage.INTAKE, AlertService.stop),
         purge=lambda _, tx, now: purge_alerts(tx, now),
+    )
+
+    traces: Made[TraceExport] = Made(
+        lambda p: TraceExport(
+            p.board,
+            Sender(p.policy.notices, p.policy.first_uid, traces=True),
+            p.clock,
+            p.policy.traces_endpoint,
+            p.monitoring.events.traces,
+        ),
+        start=TraceExport.start,
+        stand_by=(StopStage.INTAKE, TraceExport.stop),
     )
 
     # --- components that only answer: nothing of them runs by itself
