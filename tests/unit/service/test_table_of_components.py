@@ -30,7 +30,14 @@ def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -
     assert closing == [
         *(
             (name, "INTAKE")
-            for name in ("former_members_servers", "submissions", "traces", "alerts", "over_time", "monitoring")
+            for name in (
+                "former_members_servers",
+                "submissions",
+                "traces",
+                "alerts",
+                "over_time",
+                "monitoring",
+            )
         ),
         *((name, "INTAKE") for name in ("metrics", "disk", "summaries", "retention", "forecasts")),
         ("admission", "DECISIONS"),
