@@ -22,6 +22,7 @@ REASONS: Mapping[str, Callable[[], str]] = {
     "Reserved": lambda: say("the free room is reserved"),
     "DiskFull": lambda: say("waits for room on the disk"),
     "TenantMoves": lambda: say("waits while its team's files are moved"),
+    "BudgetSpent": lambda: say("waits for budget"),
     "Suspended": lambda: say("suspended"),
     "StoppedEarly": lambda: say("stopped early"),
     "Gated": lambda: say("held back"),
@@ -43,4 +44,4 @@ COUNTED: Mapping[str, tuple[str | None, Words, Words]] = {
 RUNTIMES = ("mpi", "tf", "torch", "plain")
 PRIORITIES = ("low", "normal", "high")
 TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")
-NOTICE_EVENTS = ("started", "finished", "failed", "preempted", "late", "asked", "answered")
+NOTICE_EVENTS = ("started", "finished", "failed", "preempted", "late", "asked", "answered", "budget")

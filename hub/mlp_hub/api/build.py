@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tornado.httpserver import HTTPServer
@@ -69,6 +69,12 @@ def make_service(
     platform.drains.end_server = hub.stop_server
     platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
+
+    async def admins_of(names: Sequence[str]) -> list[str]:
+        people = [await hub.person(name) for name in names]
+        return [one.name for one in people if one is not None and one.admin]
+
+    platform.budgets.platform_admins = admins_of
     platform.on_lost.append(close_all)
     platform.monitoring.version = config.version
     platform.monitoring.sources.append(lambda: [(WEBSOCKETS, [((), float(open_sockets()))])])

@@ -15,7 +15,7 @@ DAY_MIN = 24 * 60
 
 
 class NoticeKind(StrEnum):
-    """Kind of a notice about a job or a request."""
+    """Kind of a notice about a job, a request or a budget."""
 
     STARTED = "started"  # its ranks run, also after it was preempted
     FINISHED = "finished"  # it ended well, or was cancelled
@@ -24,13 +24,15 @@ class NoticeKind(StrEnum):
     LATE = "late"  # the start that was expected first is reached, and it still waits
     ASKED = "asked"  # somebody asks for what they decide on
     ANSWERED = "answered"  # what they asked for is decided
+    BUDGET = "budget"  # a team has spent a part of its budget
 
 
 class AskedFor(StrEnum):
-    """Object of a request; it is stored instead of a job's name."""
+    """Object of a request, or of a notice to a team's admins; it is stored instead of a job's name."""
 
     PLACE = "place"  # in a team
     QUOTA = "quota"
+    BUDGET = "budget"
 
 
 class ChannelKind(StrEnum):
@@ -49,10 +51,11 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.LATE: msg("{job} still waits"),
     NoticeKind.ASKED: msg("A request waits for your answer, of team {tenant}"),
     NoticeKind.ANSWERED: msg("Your request has an answer, of team {tenant}"),
+    NoticeKind.BUDGET: msg("Team {tenant} has spent a part of its budget"),
 }
 """Headline of each; {job} is its title, {tenant} whose request it is."""
-OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED})
-"""Kinds of notices about requests, which have no job."""
+OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.BUDGET})
+"""Kinds of notices about requests and budgets of teams, which have no job."""
 
 _OF_PHASE = {
     Phase.RUNNING: NoticeKind.STARTED,

@@ -9,7 +9,8 @@ from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text
 from mlp_hub.domain.accounting.spans import NODES, PLATFORM, HeldSums
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.service.accounting.service import SummedUse, UsageAsked, UsageFound, UsageService
+from mlp_hub.service.accounting.service import UsageFound, UsageService
+from mlp_hub.service.accounting.sums import SummedUse, UsageAsked
 from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render

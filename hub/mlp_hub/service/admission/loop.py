@@ -105,6 +105,7 @@ class Admission:
         self._planning = False
         self._reload = False
         self._held_tenants: Mapping[str, Verdict] = {}
+        self._held_by: dict[str, Mapping[str, Verdict]] = {}
         self._dirty: dict[str, None] = {}
         self._holders: Holders | None = None
         self._holders_changed = True
@@ -178,12 +179,16 @@ class Admission:
         look = partial(held_now, holders, [*waiting, job], holding, self._policy.scheduling, {})
         return (await asyncio.to_thread(look) if self.is_large else look()).get(uid)
 
-    def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
-        """Hold back all jobs of these tenants, for these reasons, until the next call; others pass.
+    def hold_tenants(self, why: Mapping[str, Verdict], *, by: str) -> None:
+        """Hold back all jobs of these tenants, for these reasons, until the next call of the same caller, `by`; others pass.
 
         Running jobs continue.
         """
-        self._held_tenants = dict(why)
+        self._held_by[by] = dict(why)
+        held = {tenant: verdict for each in self._held_by.values() for tenant, verdict in each.items()}
+        if held == self._held_tenants:
+            return
+        self._held_tenants = held
         self._reload = True
         self._wake.set()
 

@@ -253,7 +253,13 @@ def why_to(job: Job, why: Why, stopped: jobs_api.Stopped | None = None) -> jobs_
 
 
 def offer_to(
-    spec: JobSpec, placement: dict[str, int], why: Why, grace_s: float, network: str
+    spec: JobSpec,
+    placement: dict[str, int],
+    why: Why,
+    grace_s: float,
+    network: str,
+    *,
+    cost: jobs_api.OfferedCost | None,
 ) -> jobs_api.Offer:
     """Return what a job would get: ranks by node, none where it would wait, and then why.
 
@@ -276,6 +282,7 @@ def offer_to(
         forecast=forecast_to(why.outlook),
         tenant=spec.tenant,
         network=network,
+        cost=cost,
     )
 
 

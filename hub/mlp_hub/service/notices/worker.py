@@ -146,6 +146,7 @@ _PAGES_OF_REQUESTS = {
     (NoticeKind.ASKED, AskedFor.PLACE): "tenants/TEAM",
     (NoticeKind.ASKED, AskedFor.QUOTA): "admin/requests",
     (NoticeKind.ANSWERED, AskedFor.PLACE): "me",
+    (NoticeKind.BUDGET, AskedFor.BUDGET): "tenants/TEAM",
     (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
 }
 """Pages that follow a notice of a request, below the panel."""
