@@ -109,7 +109,7 @@ class BudgetSet(Request):
     ends: Day | None = None
 
 
-class Budget(Response):
+class BudgetState(Response):
     """Budget of a tenant, and its present period from `since` to before `until`.
 
     `spent` is what the accounting has from its first day until now, and `percent` that part of `amount`. Both are null outside of

@@ -31,7 +31,7 @@ from mlp_api.jobs.metrics import MetricBatch
 from mlp_api.jobs.runs import RunsAct, RunUpdate
 from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
-from mlp_api.platform.accounting import Prices
+from mlp_api.platform.accounting import BudgetSet, Prices
 from mlp_api.platform.announcements import AnnouncementCreate
 from mlp_api.platform.nodes import NodeDrainSet
 from mlp_api.platform.notices import ChannelTest, NotificationsSet
@@ -192,6 +192,8 @@ def a_site(rig: ApiRig, route: Route) -> None:
         rig.search("ann", rig.ann)
     if route.path == "/prices":
         rig.price_list()
+    if route.path.endswith("/budget"):
+        rig.budget("red")
 
 
 @pytest.fixture(autouse=True)
@@ -367,6 +369,7 @@ VALID: dict[Any, dict[str, Any]] = {
     QuotaAsk: {"cpu": 10**6, "reason": "theirs"},
     QuotaAnswer: {"word": "theirs"},
     MemberCapSet: {"jobs": 1},
+    BudgetSet: {"amount": "1000"},
     JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},

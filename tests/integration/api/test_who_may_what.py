@@ -180,6 +180,8 @@ def gets_through(rig: ApiRig, route: Route, asker: Asker) -> bool:
     path = route.path
     if path == "/prices":
         rig.price_list()
+    if path.endswith("/budget"):
+        rig.budget("red")
     for name, value in objects(rig, route, asker).items():
         path = path.replace("{" + name + "}", value)
     if route.socket:

@@ -280,6 +280,7 @@ async def test_an_elastic_job_costs_each_of_its_sizes(tmp_path: Path) -> None:
         await red(rig)
         await rig.submit("wide", user="ann", workers="1:4", **LONG)
         await rig.until("wide", "running", user="ann")
+        rig.stands_at = NOON + 1
         assert (await rig.platform.jobs.cost(SYSTEM, "ann", "wide")).per_hour == "4.000000"
         offer = await rig.platform.jobs.offer(
             "ann", JobCreate(name="b", code="x", tenant="red", workers="1:3")

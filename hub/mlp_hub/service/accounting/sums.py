@@ -9,9 +9,10 @@ from fractions import Fraction
 import msgspec
 
 from mlp_api.platform import accounting as api
-from mlp_hub.domain.accounting.days import first_day, month_of, months_and_days
+from mlp_hub.domain.accounting.days import DAY_S, first_day, month_of, months_and_days
 from mlp_hub.domain.accounting.prices import Cost, PriceList, PricePeriod
 from mlp_hub.domain.accounting.spans import NODES, NOTHING_HELD, PLATFORM, HeldSums, LedgerSpan, UsageAccount
+from mlp_hub.domain.workload.workload import JOB
 from mlp_hub.service.accounting import wire
 from mlp_hub.service.accounting.rollup import CAPACITY, capacity_spans
 from mlp_hub.store.tx import Tx
@@ -93,6 +94,16 @@ def cost_of(sums: Iterator[PricedSum]) -> Cost:
     for _, month, keys, held, price in sums:
         if price is not None:
             total = total.plus(price.cost(held, keys["gpu_kind"], month))
+    return total
+
+
+def jobs_held(tx: Tx, tenant: str, since: int, now: float) -> HeldSums:
+    """Return what a tenant's jobs held from a day until now, as the ledger has it."""
+    asked = UsageAsked(since, int(now // DAY_S) + 1, (), {"tenant": tenant, "work": JOB})
+    parts, (live, _) = parts_of(None, asked), live_spans(tx, asked, now)
+    total = NOTHING_HELD
+    for _, _, _, held, _ in (*stored_sums(tx, asked, parts, ()), *live_sums(live, parts)):
+        total = total.plus(held)
     return total
 
 

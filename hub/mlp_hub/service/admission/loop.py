@@ -97,7 +97,7 @@ class Admission:
         self._seen = SeenNodes()
         self._waits = WaitReasons(board, clock)
         self._keys = KeptKeys()
-        self._backoff.held = self._is_held
+        self._backoff.held = self.is_held
         self.decisions = DecisionLog(board.db)
         self._starts = starts
         self._changed = changed
@@ -163,6 +163,10 @@ class Admission:
         self._reload = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
+    def hold_of(self, tenant: str) -> Verdict | None:
+        """Return why nothing of a tenant may start; None where something may."""
+        return self._waits.tenants.get(tenant)
+
     def cap_of(self, uid: str) -> Verdict | None:
         """Return why a job or a pending request waits, if that is because its member holds as much as they may."""
         return self._waits.capped.get(uid)
@@ -192,7 +196,7 @@ class Admission:
         self._reload = True
         self._wake.set()
 
-    def _is_held(self, uid: str) -> bool:
+    def is_held(self, uid: str) -> bool:
         """Whether a workload waits that is held back itself, or whose tenant is."""
         if uid in self._waits.capped and (uid in self._board.waiting or uid in self.pending):
             return True

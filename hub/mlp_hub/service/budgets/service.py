@@ -34,6 +34,7 @@ from mlp_hub.service.accounting.sums import (
 )
 from mlp_hub.service.budgets.wire import BudgetStanding, budget_of, budget_to
 from mlp_hub.service.tenants.requests.request_notices import PeopleNotices
+from mlp_hub.service.tenants.service import tenants_of
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import Arg, Message, TenantRef, msg
@@ -52,7 +53,7 @@ class BudgetNotices(PeopleNotices, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Due:
+class _DueLevels:
     """Levels of a tenant's budget that people are to be told of, and with which standing."""
 
     standing: BudgetStanding
@@ -103,7 +104,7 @@ class BudgetService:
         if (refused := self.refusal(tenant)) is not None:
             raise refused
 
-    async def get(self, tenant: str) -> api.Budget:
+    async def get(self, tenant: str) -> api.BudgetState:
         """Return the budget of a tenant. Raises `NotFound`."""
         now = self._clock()
         prices = await self._usage.price_list()
@@ -112,21 +113,33 @@ class BudgetService:
             found = tx.budgets.get(tenant)
             if found is None:
                 raise _no_budget(tenant)
-            return _Sums(tx, stored, prices, now).standing(found)
+            return _SpentSums(tx, stored, prices, now).standing(found)
 
         return budget_to(await self._read(look), now)
 
-    async def all(self) -> list[api.Budget]:
+    async def all(self) -> list[api.BudgetState]:
         """Return the budgets of all tenants, by name."""
         now, prices = self._clock(), await self._usage.price_list()
 
         def look(tx: Tx, stored: _Stored) -> list[BudgetStanding]:
-            sums = _Sums(tx, stored, prices, now)
+            sums = _SpentSums(tx, stored, prices, now)
             return [sums.standing(one) for one in tx.budgets.all()]
 
         return [budget_to(one, now) for one in await self._read(look)]
 
-    async def set_budget(self, tenant: str, asked: api.BudgetSet, *, actor: str) -> api.Budget:
+    async def of_user(self, user: str) -> list[api.BudgetState]:
+        """Return the budgets of the teams of a user, by name; without any budget nothing is read."""
+        if not self._budgets:
+            return []
+        now, prices = self._clock(), await self._usage.price_list()
+
+        def look(tx: Tx, stored: _Stored) -> list[BudgetStanding]:
+            sums, teams = _SpentSums(tx, stored, prices, now), tenants_of(tx, user)
+            return [sums.standing(one) for one in tx.budgets.all() if one.tenant in teams]
+
+        return [budget_to(one, now) for one in await self._read(look)]
+
+    async def set_budget(self, tenant: str, asked: api.BudgetSet, *, actor: str) -> api.BudgetState:
         """Set the budget of a tenant. Raises `NotFound`, `Invalid`, and nothing is changed."""
         now, prices = self._clock(), await self._usage.price_list()
         currency = None if prices is None else prices.currency
@@ -174,7 +187,7 @@ class BudgetService:
             return
         async with self._one:
             now, prices = self._clock(), await self._usage.price_list()
-            found, due = await self._read(lambda tx, stored: _look(tx, _Sums(tx, stored, prices, now)))
+            found, due = await self._read(lambda tx, stored: _look(tx, _SpentSums(tx, stored, prices, now)))
             self._budgets = {one.budget.tenant: one.budget for one in found}  # tenants are deleted too
             self._stop(found)
             await self._tell(found, due)
@@ -209,7 +222,7 @@ class BudgetService:
         if held != {tenant: verdict for tenant, (_, verdict) in before.items()}:
             self._hold(held)
 
-    async def _tell(self, found: Sequence[BudgetStanding], due: Sequence[_Due]) -> None:
+    async def _tell(self, found: Sequence[BudgetStanding], due: Sequence[_DueLevels]) -> None:
         admins: list[str] = []
         wanting = self._notices.wanting(NoticeKind.BUDGET) if due else []
         if wanting:
@@ -237,7 +250,7 @@ class BudgetService:
 
         self._notices.notify(await self._db.write(work))
 
-    def _tell_in(self, tx: Tx, due: _Due, admins: Sequence[str]) -> set[str]:
+    def _tell_in(self, tx: Tx, due: _DueLevels, admins: Sequence[str]) -> set[str]:
         """Store the notices of the highest level, and that people know of the lower ones too."""
         budget, period = due.standing.budget, due.standing.period
         stored = tx.budgets.get(budget.tenant)
@@ -258,7 +271,7 @@ class BudgetService:
         )
 
 
-class _Sums:
+class _SpentSums:
     """What is spent, in one transaction; `stored` is the cost of stored sums that are known, and learns others."""
 
     def __init__(self, tx: Tx, stored: _Stored, prices: PriceList | None, now: float) -> None:
@@ -288,10 +301,10 @@ class _Sums:
         return self._stored[key].plus(cost_of(live_sums(live, parts))).total
 
 
-def _look(tx: Tx, sums: _Sums) -> tuple[list[BudgetStanding], list[_Due]]:
+def _look(tx: Tx, sums: _SpentSums) -> tuple[list[BudgetStanding], list[_DueLevels]]:
     """Return the standing of each budget, and the levels that people were not told of; also of a period that has ended."""
     found: list[BudgetStanding] = []
-    due: list[_Due] = []
+    due: list[_DueLevels] = []
     for budget in tx.budgets.all():
         standing = sums.standing(budget)
         found.append(standing)
@@ -301,7 +314,7 @@ def _look(tx: Tx, sums: _Sums) -> tuple[list[BudgetStanding], list[_Due]]:
             told = tx.budgets.told(budget.tenant, one.period.begins)
             levels = tuple(level for level in budget.reached(one.spent) if level not in told)
             if levels:
-                due.append(_Due(one, levels))
+                due.append(_DueLevels(one, levels))
     return found, due
 
 

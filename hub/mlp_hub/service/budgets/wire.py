@@ -39,13 +39,13 @@ def budget_of(tenant: str, asked: api.BudgetSet, currency: str | None) -> TeamBu
     )
 
 
-def budget_to(found: BudgetStanding, now: float) -> api.Budget:
+def budget_to(found: BudgetStanding, now: float) -> api.BudgetState:
     """Return a budget for the wire."""
     budget, period, spent = found.budget, found.period, found.spent
     by_then = None
     if period is not None and spent is not None:
         by_then = forecast(spent, period, Fraction(int(now), DAY_S))
-    return api.Budget(
+    return api.BudgetState(
         tenant=budget.tenant,
         amount=price_text(budget.amount),
         currency=budget.currency,

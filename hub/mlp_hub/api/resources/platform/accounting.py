@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.platform.accounting import Budget, BudgetSet, Prices, UsageLines
+from mlp_api.platform.accounting import BudgetSet, BudgetState, Prices, UsageLines
 from mlp_api.types import LINE_PATTERN, Name
-from mlp_hub.api.auth.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, TENANTS_READ
+from mlp_hub.api.auth.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.service.accounting import focus, report
@@ -120,17 +120,22 @@ async def remove_prices(call: Call) -> str:
     return ""
 
 
-async def budget(call: Call) -> Budget:
+async def budget(call: Call) -> BudgetState:
     """Show a tenant's budget, and what of it is spent."""
     return await call.platform.budgets.get(call.params["tenant"])
 
 
-async def budgets(call: Call) -> Sequence[Budget]:
+async def budgets(call: Call) -> Sequence[BudgetState]:
     """List the budgets of all tenants, and what of them is spent."""
     return await call.platform.budgets.all()
 
 
-async def set_budget(call: Call) -> Budget:
+async def own_budgets(call: Call) -> Sequence[BudgetState]:
+    """List the budgets of a user's tenants, and what of them is spent."""
+    return await call.platform.budgets.of_user(call.user)
+
+
+async def set_budget(call: Call) -> BudgetState:
     """Set a tenant's budget. People are told once in a period when spending reaches a level."""
     return await call.platform.budgets.set_budget(call.params["tenant"], call.body, actor=call.principal.name)
 
@@ -243,20 +248,29 @@ ROUTES = (
         bucket="change",
     ),
     Route("DELETE", "/prices", remove_prices, "Remove the price list", P, CLUSTER_WRITE, bucket="change"),
-    Route("GET", "/budgets", budgets, "Budgets of all tenants", P, C, reply=list[Budget]),
-    Route("GET", _BUDGET, budget, "The budget of a tenant", Relation.MEMBER, R, reply=Budget),
+    Route("GET", "/budgets", budgets, "Budgets of all tenants", P, C, reply=list[BudgetState]),
+    Route(
+        "GET",
+        "/users/{user}/budgets",
+        own_budgets,
+        "Budgets of a user's tenants",
+        S,
+        R,
+        reply=list[BudgetState],
+    ),
+    Route("GET", _BUDGET, budget, "The budget of a tenant", Relation.MEMBER, R, reply=BudgetState),
     Route(
         "PUT",
         _BUDGET,
         set_budget,
         "Set the budget of a tenant",
         P,
-        CLUSTER_WRITE,
+        TENANTS_WRITE,
         body=BudgetSet,
-        reply=Budget,
+        reply=BudgetState,
         bucket="change",
     ),
     Route(
-        "DELETE", _BUDGET, remove_budget, "Remove the budget of a tenant", P, CLUSTER_WRITE, bucket="change"
+        "DELETE", _BUDGET, remove_budget, "Remove the budget of a tenant", P, TENANTS_WRITE, bucket="change"
     ),
 )
