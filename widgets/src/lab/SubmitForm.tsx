@@ -1,16 +1,49 @@
 /** A script or a notebook as a job, with the options of `mlp submit` that most jobs need. */
 import type { JSX } from "preact";
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics/basics";
 import { Dialog } from "../components/basics/Dialog";
 import { useLoad } from "../components/basics/hooks";
-import { paths, type Client } from "../core/service/api";
+import { ApiError, paths, type Client } from "../core/service/api";
 import { t } from "../core/format/language";
 import { reference, title } from "../core/jobs/runs";
 import { COUNTED, ROWS } from "../core/format/dimensions";
 import { isNotebook, read, textsOf, type FieldName } from "../core/jobs/submitform";
-import type { Job, RuntimeInfo } from "../core/service/wire";
+import { offeredWords } from "../core/teams/money";
+import type { Job, Offer, OfferedCost, Prices, RuntimeInfo } from "../core/service/wire";
 import { Field, Select } from "../components/basics/form";
+
+/** Fields of a job that its cost depends on. */
+const PRICED = ["tenant", "workers", "ps", "cpu", "gpu", "gpu_kind", "ram", "time_limit", "runtime"];
+const RESTS_MS = 600;
+
+/** What the job would cost, once typing rests; null without a price list, and then nothing is asked. */
+function useCost(client: Client, body: object | null): OfferedCost | null {
+  const prices = useLoad("prices", async () => {
+    try {
+      return await client.get<Prices>("/prices");
+    } catch (error) {
+      if (error instanceof ApiError && error.reason === "NotFound") return null;
+      throw error;
+    }
+  });
+  const [cost, setCost] = useState<OfferedCost | null>(null);
+  const fields = Object.entries(body ?? {}).filter(([name, value]) => PRICED.includes(name) && value !== null && value !== undefined);
+  const query = prices.data && body ? new URLSearchParams(fields.map(([name, value]) => [name, String(value)])).toString() : null;
+  useEffect(() => {
+    setCost(null);
+    if (query === null) return undefined;
+    let current = true;
+    const timer = setTimeout(() => {
+      client.get<Offer>(`/offer?${query}`).then((offer) => current && setCost(offer.cost)).catch(() => undefined); // a wrong field is refused when it is sent
+    }, RESTS_MS);
+    return () => {
+      current = false;
+      clearTimeout(timer);
+    };
+  }, [client, query]);
+  return cost;
+}
 
 export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
   client: Client;
@@ -31,6 +64,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
   const me = useLoad("me", () => client.session());
   const runtimes = useLoad("runtimes", async () => (await client.list<RuntimeInfo>("/runtimes")).items);
   const { body, faults } = read(path, texts);
+  const cost = useCost(client, body);
   const offered = [...new Set((runtimes.data ?? []).filter((one) => one.state === "approved" && (!one.tenant || !texts.tenant || one.tenant === texts.tenant)).map((one) => one.name))];
   const field = (name: FieldName, label: string, hint = "", placeholder = ""): JSX.Element => (
     <Field
@@ -105,6 +139,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
           {field("time_limit", t("Time limit"), t("such as 30m or 2h"), t("none"))}
           {field("params", t("Parameters"), t("such as lr=0.1 epochs=5"), t("none"))}
         </div>
+        {cost ? <p class="mlp-dim" role="status">{t("Cost: {text}", { text: offeredWords(cost) })}</p> : null}
         {error || me.error ? <ErrorBox error={error ?? me.error} /> : null}
         <div class="mlp-dialog-buttons">
           <button type="button" class="mlp-button" onClick={onClose}>{t("Cancel")}</button>
