@@ -1,4 +1,4 @@
-"""Money in words: what a job would cost and has cost, budgets, and columns whose parts add up."""
+"""Money in words: costs of jobs, budgets, and columns whose parts add up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def column(values: Sequence[Decimal], total: Decimal) -> tuple[list[str], str]:
 
 
 def offered(cost: Any) -> str:
-    """Write what a job would cost; empty without a price list."""
+    """Write the cost of an offered job; empty without a price list."""
     if not cost:
         return ""
     least, most, currency = money(cost["per_hour"]), money(cost["per_hour_most"]), str(cost["currency"])
@@ -56,7 +56,7 @@ def offered(cost: Any) -> str:
 
 
 def of_run(cost: Any) -> str:
-    """Write what a run has cost; empty where that is not known."""
+    """Write the cost of a run; empty where that is not known."""
     if not cost or cost.get("cost") is None:
         return ""
     amount, currency = money(cost["cost"]), str(cost["currency"])
@@ -73,7 +73,7 @@ def of_run(cost: Any) -> str:
 
 
 def budget(found: Any) -> str:
-    """Write what of a budget is spent; empty outside of its period and without prices in its currency."""
+    """Write the spent part of a budget; empty outside of its period and without prices in its currency."""
     if found.get("spent") is None:
         return ""
     line = say(

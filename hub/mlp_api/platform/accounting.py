@@ -94,7 +94,7 @@ class UsageLines(Response):
 class BudgetSet(Request):
     """Budget of a tenant for each month, or for the period from `begins` to before `ends`, in the price list's currency.
 
-    People are told once in a period when spending reaches a percentage of `levels`. With `stop`, new work is refused and
+    Admins get one notice in a period for each percentage of `levels`. With `stop`, new work is refused and
     waiting work waits once the whole budget is spent; running work continues.
     """
 
@@ -112,8 +112,8 @@ class BudgetSet(Request):
 class BudgetState(Response):
     """Budget of a tenant, and its present period from `since` to before `until`.
 
-    `spent` is what the accounting has from its first day until now, and `percent` that part of `amount`. Both are null outside of
-    the period and without a price list in its currency. `forecast` is the amount at the end of the period if spending goes on as until now; it is
+    `spent` is the cost of its days until now, and `percent` that part of `amount`. Both are null outside of
+    the period and without a price list in its currency. `forecast` is the amount at the end of the period if spending continues at this rate; it is
     null in the first day. `stopped`: new work is refused now.
     """
 

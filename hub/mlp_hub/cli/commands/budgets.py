@@ -1,4 +1,4 @@
-"""`mlp-hub budget`: what teams may spend, and what of it is spent."""
+"""`mlp-hub budget`: budgets of teams, and their spent parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets of teams: an amount of money for each month, or for one period, with levels at which people are told."""
+"""Budgets of teams: an amount of money for each month, or for one period, with levels for notices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg
 
 DEFAULT_LEVELS = (80, 100)
-"""Contract: percentages of a budget at which people are told, where nobody chose others."""
+"""Contract: percentages of a budget at which notices are sent, where nobody chose others."""
 MOST_LEVEL = 1000
 """Safety: the highest percentage of a level: finds typing errors."""
 MOST_LEVELS = 10
@@ -20,7 +20,7 @@ MOST_LEVELS = 10
 MOST_AMOUNT = 10**9
 """Safety: the largest budget in units of the currency: finds typing errors, and fits the database's numbers."""
 MOST_PERIOD = 3700
-"""Safety: days of one period: what one question of the accounting may span."""
+"""Safety: days of one period: bounds the time of a question to the accounting."""
 WHOLE = 100
 """Given: the percentage of the whole budget."""
 
@@ -75,7 +75,7 @@ class TeamBudget:
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """Return the parts that make it another budget, for which people are told again."""
+        """Return the parts that make it another budget, which has its own notices."""
         return (self.amount, self.currency, self.begins, self.ends)
 
     def check(self, currency: str | None, today: int) -> None:
@@ -139,7 +139,7 @@ def _check_levels(levels: Sequence[int]) -> None:
 
 
 def forecast(spent: Fraction, period: BudgetPeriod, now_day: Fraction) -> Fraction | None:
-    """Return what is spent at the period's end if spending goes on as until now; None in its first day."""
+    """Return what is spent at the period's end if spending continues at this rate; None in its first day."""
     elapsed = min(now_day, Fraction(period.ends)) - period.begins
     if elapsed < 1:
         return None

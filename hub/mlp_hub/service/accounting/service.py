@@ -102,7 +102,7 @@ class UsageService:
         return None if prices is None else costs.offered(prices, spec, self._nodes(), day_at(self._clock()))
 
     async def cost_of_job(self, job: Job) -> jobs_api.JobCost:
-        """Return what a run has cost until now, from what the ledger was charged for it."""
+        """Return the cost of a run until now, from the amounts that the ledger was charged for it."""
         prices, now = await self.price_list(), self._clock()
         if prices is None:
             return costs.UNKNOWN

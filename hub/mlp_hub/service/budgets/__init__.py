@@ -1,1 +1,1 @@
-"""Budgets of teams: their use cases, the levels that people are told of, and the stop of new work."""
+"""Budgets of teams: their use cases, notices of levels, and the stop of new work."""

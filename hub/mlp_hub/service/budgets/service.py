@@ -1,8 +1,8 @@
-"""Use cases of budgets: set, remove and show; people told of levels; new work stopped where that is wished.
+"""Use cases of budgets: set, remove and show them, notify people of levels, and stop new work where that is wished.
 
 Where nobody has a budget, nothing is read. The cost of the stored sums is kept in memory until the accounting adds to them.
-So a review reads only what is held at that moment. What people were told is stored in the transaction of the notices: each
-level once in a period, whatever is killed and however the clock is set.
+So a review reads only amounts that are held at that moment. The levels are stored in the transaction of their notices: each
+level has one in a period, whatever is killed and however the clock is set.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class BudgetNotices(PeopleNotices, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _DueLevels:
-    """Levels of a tenant's budget that people are to be told of, and with which standing."""
+    """Levels of a tenant's budget that need a notice, and the standing for its text."""
 
     standing: BudgetStanding
     levels: tuple[int, ...]
@@ -272,7 +272,7 @@ class BudgetService:
 
 
 class _SpentSums:
-    """What is spent, in one transaction; `stored` is the cost of stored sums that are known, and learns others."""
+    """Spent amounts, read in one transaction; `stored` is the cost of stored sums that are known, and learns others."""
 
     def __init__(self, tx: Tx, stored: _Stored, prices: PriceList | None, now: float) -> None:
         self._tx, self._stored, self._prices, self._now = tx, stored, prices, now
@@ -302,7 +302,7 @@ class _SpentSums:
 
 
 def _look(tx: Tx, sums: _SpentSums) -> tuple[list[BudgetStanding], list[_DueLevels]]:
-    """Return the standing of each budget, and the levels that people were not told of; also of a period that has ended."""
+    """Return the standing of each budget, and the levels without a notice yet; also of a period that has ended."""
     found: list[BudgetStanding] = []
     due: list[_DueLevels] = []
     for budget in tx.budgets.all():

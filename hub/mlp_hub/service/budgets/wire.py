@@ -14,7 +14,7 @@ from mlp_hub.service.accounting.wire import day_in
 
 @dataclass(frozen=True, slots=True)
 class BudgetStanding:
-    """What of a budget is spent in its present period; `spent` is None where nothing has a cost in its currency."""
+    """Spent part of a budget in its present period; `spent` is None where nothing has a cost in its currency."""
 
     budget: TeamBudget
     period: BudgetPeriod | None

@@ -144,7 +144,7 @@ async def get(call: Call) -> Job:
 
 
 async def cost(call: Call) -> JobCost:
-    """Show what a run has cost until now, of all that the quota was charged for it."""
+    """Show the cost of a run until now, of all amounts that the quota was charged for it."""
     return await call.platform.jobs.cost(call.context, call.user, call.params["job"])
 
 

@@ -121,22 +121,22 @@ async def remove_prices(call: Call) -> str:
 
 
 async def budget(call: Call) -> BudgetState:
-    """Show a tenant's budget, and what of it is spent."""
+    """Show a tenant's budget and its spent part."""
     return await call.platform.budgets.get(call.params["tenant"])
 
 
 async def budgets(call: Call) -> Sequence[BudgetState]:
-    """List the budgets of all tenants, and what of them is spent."""
+    """List the budgets of all tenants with their spent parts."""
     return await call.platform.budgets.all()
 
 
 async def own_budgets(call: Call) -> Sequence[BudgetState]:
-    """List the budgets of a user's tenants, and what of them is spent."""
+    """List the budgets of a user's tenants with their spent parts."""
     return await call.platform.budgets.of_user(call.user)
 
 
 async def set_budget(call: Call) -> BudgetState:
-    """Set a tenant's budget. People are told once in a period when spending reaches a level."""
+    """Set a tenant's budget. Each level has one notice in a period, to admins."""
     return await call.platform.budgets.set_budget(call.params["tenant"], call.body, actor=call.principal.name)
 
 

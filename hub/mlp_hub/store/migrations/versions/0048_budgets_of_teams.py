@@ -1,4 +1,4 @@
-"""Budgets of teams, the levels of them that people were told of, and of which attempt of a job a span is."""
+"""Budgets of teams, their levels with a notice, and the attempt of a job for each span."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets of tenants, and the levels that people were told of."""
+"""Budgets of tenants, and their levels that have a notice."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Budgets(KeyedRepo[TeamBudget]):
         return self._list(self.rows, select(t).order_by(t.c.tenant))
 
     def told(self, tenant: str, period: int) -> set[int]:
-        """Return the levels that people were told of in the period that begins on this day."""
+        """Return the levels with a notice in the period that begins on this day."""
         query = select(n.c.level).where(n.c.tenant == tenant, n.c.period == period)
         return set(self._c.scalars(query))
 
     def note_told(self, tenant: str, period: int, levels: Iterable[int]) -> None:
-        """Note that people are told of these levels, which they were not before."""
+        """Store that these levels have a notice now; they had none."""
         rows = [{"tenant": tenant, "period": period, "level": level} for level in levels]
         if rows:
             self._c.execute(n.insert(), rows)
 
     def forget_told(self, tenant: str) -> None:
-        """Forget what people were told of a tenant's budget: it is another one now."""
+        """Forget the notices of a tenant's budget, which is another one now."""
         self._c.execute(delete(n).where(n.c.tenant == tenant))
