@@ -89,7 +89,7 @@ class FrontAccounting:
         ]
 
 
-def budget(  # noqa: PLR0917 - each is a column of a table
+def budget(
     tenant: str,
     amount: str,
     spent: str,
