@@ -131,6 +131,9 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
     if "sweep" in route.params:
         rig.sweep("ann", name, rig.ann)
         return {**THERE, "sweep": name}
+    if route.path.endswith("/budget"):
+        rig.budget(THERE["tenant"])
+        return THERE
     if "secret" in route.params:
         whose = f"/tenants/{THERE['tenant']}" if "tenant" in route.params else f"/users/{THERE['user']}"
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)

@@ -127,6 +127,7 @@ OTHER_SCOPES = {
     "GET /users/{user}/accounting": (scopes.JOBS_READ, "shows what one's work used"),
     "GET /users/{user}/accounting:csv": (scopes.JOBS_READ, "same"),
     "GET /prices": (scopes.TENANTS_READ, "belongs to quotas"),
+    "GET /users/{user}/budgets": (scopes.TENANTS_READ, "same"),
     "PUT /prices": (scopes.CLUSTER_WRITE, "changes what everybody is shown"),
     "DELETE /prices": (scopes.CLUSTER_WRITE, "same"),
 }
