@@ -332,9 +332,9 @@ class UsageHour(Response):
 
 
 class UsageTotal(Response):
-    """Use by a tenant's jobs in the last 7 days: core-hours, device-hours, and the most at once.
+    """Use by a tenant's jobs in the last 7 days in UTC: core-hours and device-hours as the ledger has them, and the most at once.
 
-    Only the runs that are kept count.
+    For the most at once, only the runs that are kept count.
     """
 
     cpu_hours: float = 0.0

@@ -86,7 +86,8 @@ def jobs(client: Client, call: ParsedLine) -> JobList:
 
 def job(client: Client, call: ParsedLine) -> Picture:
     """Show one."""
-    return Picture(Job(client, client.job(call.names[0])).history().snapshot())
+    snapshot = Job(client, client.job(call.names[0])).history().snapshot()
+    return Picture({**snapshot, "cost": client.cost(call.names[0])})
 
 
 def logs(client: Client, call: ParsedLine) -> Any:
@@ -133,7 +134,9 @@ def usage(client: Client, call: ParsedLine) -> Any:
         return compared_runs.Csv(client.usage_file("report", month=month, tenant=tenant))
     if given.get("csv"):
         return compared_runs.Csv(client.usage_file("csv", by=by, month=month, tenant=tenant))
-    return used.usage(client.usage(by, month=month, tenant=tenant), by)
+    found = client.usage(by, month=month, tenant=tenant)
+    budgets = client.budgets(tenant) if found["currency"] is not None else []
+    return used.usage(found, by, budgets)
 
 
 def offer(client: Client, call: ParsedLine) -> tables.Sentences:

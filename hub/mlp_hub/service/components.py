@@ -19,6 +19,7 @@ from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit.keeper import ChainKeeper
 from mlp_hub.service.audit.log import AuditLog
 from mlp_hub.service.bookings.service import BookingService
+from mlp_hub.service.budgets.service import BudgetService
 from mlp_hub.service.changes import PlatformChanges
 from mlp_hub.service.config import DAY_S
 from mlp_hub.service.datasets.service import DatasetService
@@ -144,6 +145,7 @@ class Components(Given):
             changed=p.changes.room_changed,
             asks=p.changes.check_request,
             refuses=p.disk.refuses_servers,
+            refuses_new=lambda tenant: p.budgets.refusal(tenant),  # noqa: PLW0108 - which are made later
             scheduler=ServerRequests(
                 p.db, p.admission, p.clock, grace_s=p.policy.grace_s, again_s=p.policy.grace_s + AGAIN_S
             ),
@@ -206,7 +208,7 @@ class Components(Given):
             p.executor,
             p.lease,
             p.clock,
-            hold=p.admission.hold_tenants,
+            hold=lambda why: p.admission.hold_tenants(why, by="moves"),
             changed=p.changes.room_changed,
             idle_s=p.policy.unmount_idle_s,
         ),
@@ -491,6 +493,8 @@ class Components(Given):
             p.disk.check_home,
             p.file_accounting.full,
             p.runtimes.of_tenant,
+            p.accounting.cost_of_shape,
+            p.budgets.check,
         ),
         close=(StopStage.INTAKE, Submissions.stop),
         purge=lambda p, tx, now: tx.idempotency.delete_before(now - p.policy.idempotency_s),
@@ -504,6 +508,7 @@ class Components(Given):
             p.executor,
             p.clock,
             p.file_accounting.full,
+            p.accounting.cost_of_job,
             p.policy.scheduling,
         )
     )
@@ -562,6 +567,17 @@ class Components(Given):
         lambda p: UsageService(p.db, p.drains.nodes, p.clock),
         tidy=lambda accounting: accounting.roll_up.roll_up(),
         put_off=lambda accounting, by: accounting.roll_up.put_off(by),
+    )
+    budgets: Made[BudgetService] = Made(
+        lambda p: BudgetService(
+            p.db,
+            p.accounting,
+            p.clock,
+            p.notices.outbox,
+            lambda why: p.admission.hold_tenants(why, by="budgets"),
+        ),
+        start=BudgetService.start,
+        tidy=BudgetService.review,
     )
     whatif: Made[WhatIf] = Made(
         lambda p: WhatIf(p.board, p.admission, p.clock, first_uid=p.policy.first_uid, most=p.policy.limits)
