@@ -226,7 +226,7 @@ def test_8_bobs_second_job_waits_with_numbers_and_starts_when_the_quota_is_raise
     preview = admin.get_by_role("status", name="Effect of this quota")
     expect(preview).to_contain_text("1 waiting job could start")
     shot(admin, "13-raise-the-quota")
-    admin.get_by_role("button", name="Save").click()
+    admin.get_by_role("button", name="Save", exact=True).click()
     hub.wait_phase("bob", "two", "running")
     expect(page.locator(".mlp-monitor")).to_have_attribute("data-phase", "running")
     shot(page, "14-started-at-once")

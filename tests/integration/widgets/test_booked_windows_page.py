@@ -88,5 +88,5 @@ def test_windows_are_read_again_once_the_quota_is_saved(pages: Pages) -> None:
     window["short"] = None
     page.get_by_role("button", name="Edit quota").click()
     page.get_by_label("CPU", exact=True).fill("16")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(row).not_to_contain_text("has not fit since")

@@ -84,7 +84,7 @@ def test_a_new_quota_is_previewed_before_it_is_saved(pages: Pages, front: FrontS
     page.get_by_label("CPU").fill("lots")
     expect(preview).to_contain_text("Correct the fields")
     page.get_by_label("CPU").fill("6.2")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("region", name="Quota in use")).to_contain_text("3.2 of 6.2")
     assert front.data.tenants["red"]["description"] == "Vision"
 
@@ -113,11 +113,11 @@ def test_whom_a_tenant_shares_with_is_set_by_keyboard_and_faults_unfold_the_sect
     expect(page.get_by_label("Lend CPU")).to_have_count(0)
     refusal = {"msg": "lending_limit.cpu is 1 and red is not asked", "reason": "Invalid"}
     front.data.forced["PUT /tenants/red"] = (403, refusal)
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("alert")).to_have_text(refusal["msg"])
     expect(page.get_by_label("Lend CPU")).to_be_focused()
     front.data.forced.clear()
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("region", name="Quota in use")).to_contain_text(
         "In cohort main · borrows at most 2 cpu · lends at most 1 cpu"
     )
@@ -140,7 +140,7 @@ def test_the_network_of_a_tenant_is_shown_and_set(pages: Pages, front: FrontServ
     choice = page.get_by_label("Network of its jobs and notebooks")
     expect(choice).to_have_value("")
     choice.select_option("Outbound")
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Team red saved")).to_be_visible()
     assert front.data.tenants["red"]["network"] == "outbound"
 

@@ -101,6 +101,9 @@ function queue(found: OverTime): TimeCurves {
   };
 }
 
+/** A wait in seconds: most are shorter than one. */
+const wait = (seconds: number): string => (seconds > 0 && seconds < 1 ? milliseconds(1000 * seconds) : duration(seconds));
+
 /** All curves that there is anything to see of; those of apps only where there are requests. */
 export function curvesOf(found: OverTime): TimeCurves[] {
   const apps: TimeCurves[] = [
@@ -126,7 +129,7 @@ export function curvesOf(found: OverTime): TimeCurves[] {
         { label: t("median"), values: found.wait_p50_s, look: "line", sparse: true },
         { label: t("90 %"), values: found.wait_p90_s, look: "line", sparse: true },
       ],
-      show: duration,
+      show: wait,
       ticks: STEPS,
     },
     {
@@ -163,7 +166,7 @@ export const stepText = (at: number, step: number, now: number): string =>
 /** The sums of the span, as pairs of a word and a value. */
 export function numbersOf(found: OverTime): [string, string][] {
   const { total } = found;
-  const known = (seconds: number | null): string => (seconds === null ? "–" : duration(seconds));
+  const known = (seconds: number | null): string => (seconds === null ? "–" : wait(seconds));
   const within = (ms: number | null): string => (ms === null ? "–" : milliseconds(ms));
   const ended = total.finished + total.failed;
   return [

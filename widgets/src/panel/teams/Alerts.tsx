@@ -99,7 +99,7 @@ function AlertGroup({ group, alerts, of, now, silence, team }: {
         <span class="mlp-wrap">
           {one.description}
           <span class="mlp-dim mlp-under">{one.meaning}</span>
-          <a href={runbook(base, one.rule)}>{t("What to do: {rule}", { rule: one.rule })}</a>
+          <a class="mlp-link" href={runbook(base, one.rule)}>{t("What to do: {rule}", { rule: one.rule })}</a>
         </span>
       ),
     },
