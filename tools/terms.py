@@ -134,8 +134,12 @@ def _tuple(name: str, names: Iterable[str]) -> str:
 
 def _literal(name: str, names: Iterable[str]) -> str:
     """Write a type of these words as the formatter does."""
-    line = f"{name} = Literal[{_listed(names)}]"
-    return line if len(line) <= LINE else f"{name} = Literal[\n    {_listed(names)}\n]"
+    for inside in (_listed(names), f"\n    {_listed(names)}\n"):
+        line = f"{name} = Literal[{inside}]"
+        if all(len(part) <= LINE for part in line.splitlines()):
+            return line
+    rows = "".join(f"    {json.dumps(one)},\n" for one in names)
+    return f"{name} = Literal[\n{rows}]"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -31,7 +31,17 @@ if TYPE_CHECKING:
 
 
 class MLPError(Exception):
-    """Root of this package's errors."""
+    """Root of this package's errors.
+
+    `request_id` is the id of the request that failed, which the operator finds in the logs of the hub; empty: none is known.
+    """
+
+    request_id = ""
+
+    @property
+    def traced(self) -> str:
+        """The line with the request's id, for the operator; empty where none is known."""
+        return say("Request {id}", id=self.request_id) if self.request_id else ""
 
     @property
     def label(self) -> str:
@@ -40,7 +50,8 @@ class MLPError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """Tell IPython what to show in place of a traceback."""
-        return [say("{what}: {why}", what=self.label, why=str(self))]
+        shown = say("{what}: {why}", what=self.label, why=str(self))
+        return [shown, self.traced] if self.traced else [shown]
 
 
 class UsageError(MLPError, ValueError):
@@ -77,7 +88,7 @@ class Refused(MLPError):  # noqa: N818 - the word of the contract
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the data to make it again, in another process."""
-        return type(self), (self.reason, self.msg)
+        return type(self), (self.reason, self.msg), self.__dict__
 
     @property
     def label(self) -> str:

@@ -22,6 +22,7 @@ REASONS: Mapping[str, Callable[[], str]] = {
     "Reserved": lambda: say("the free room is reserved"),
     "DiskFull": lambda: say("waits for room on the disk"),
     "TenantMoves": lambda: say("waits while its team's files are moved"),
+    "BudgetSpent": lambda: say("waits for budget"),
     "Suspended": lambda: say("suspended"),
     "StoppedEarly": lambda: say("stopped early"),
     "Gated": lambda: say("held back"),
@@ -54,4 +55,5 @@ NOTICE_EVENTS = (
     "idle",
     "alert",
     "resolved",
+    "budget",
 )

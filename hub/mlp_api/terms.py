@@ -9,7 +9,17 @@ PolicyName = Literal["fair", "maxmin", "fifo", "priority", "finish"]
 QueueOrder = Literal["priority", "fifo", "fair", "maxmin"]
 PlacementRule = Literal["fgd", "bestfit", "packing", "spread", "random"]
 NoticeEvent = Literal[
-    "started", "finished", "failed", "preempted", "late", "asked", "answered", "idle", "alert", "resolved"
+    "started",
+    "finished",
+    "failed",
+    "preempted",
+    "late",
+    "asked",
+    "answered",
+    "idle",
+    "alert",
+    "resolved",
+    "budget",
 ]
 POLICIES: Mapping[PolicyName, str] = {
     "fair": "share of the machines, current and recent use",

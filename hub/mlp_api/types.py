@@ -64,13 +64,15 @@ class Fact(Response):
 class Refusal(Response):
     """Body of every refused request (403). `msg` is in the reader's language, `detail` the same as data.
 
-    `facts` are there where the scheduler says why, as for a job that waits; else there are none.
+    `facts` are there where the scheduler says why, as for a job that waits; else there are none. `request_id` is in the
+    log lines of the request too, and in the header X-Request-ID.
     """
 
     msg: str
     reason: str
     detail: dict[str, Any]
     facts: list[Fact]
+    request_id: str = ""
 
 
 class Fault(Response):
@@ -78,6 +80,7 @@ class Fault(Response):
 
     msg: str
     detail: dict[str, Any]
+    request_id: str = ""
 
 
 # -------------------------------------------------------------- tenants
@@ -329,9 +332,9 @@ class UsageHour(Response):
 
 
 class UsageTotal(Response):
-    """Use by a tenant's jobs in the last 7 days: core-hours, device-hours, and the most at once.
+    """Use by a tenant's jobs in the last 7 days in UTC: core-hours and device-hours as the ledger has them, and the most at once.
 
-    Only the runs that are kept count.
+    For the most at once, only the runs that are kept count.
     """
 
     cpu_hours: float = 0.0

@@ -15,6 +15,7 @@ import sys
 import time
 from dataclasses import fields, replace
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -35,10 +36,10 @@ from mlp_hub.backends import backend_of
 from mlp_hub.bindings import KEY, check_service
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
-from mlp_hub.domain.text import escaped
 from mlp_hub.executors.base import Executor
 from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.in_kafka import broker_of
+from mlp_hub.logs import lines
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from mlp_hub.scheduler.quota.idle import IdlePolicy
 from mlp_hub.service.config import (
@@ -225,6 +226,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
         keep=keep_of(settings),
         audit=audit_of(settings),
+        traces_endpoint=traces_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
@@ -249,6 +251,15 @@ def policy_of(settings: Settings) -> RunPolicy:
         open_bytes_max=settings.open_jobs_mib * MIB,
         open_kinds_max=settings.open_kinds_max,
     )
+
+
+def traces_of(settings: Settings) -> str:
+    """Return the collector of traces; raise `SettingsError` if the library that traces need is missing."""
+    if settings.traces_endpoint and (
+        find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None
+    ):
+        raise SettingsError("MLP_TRACES_ENDPOINT needs a library: install mlp-hub[traces], or unset it")
+    return settings.traces_endpoint
 
 
 def mail_of(settings: Settings) -> MailPolicy | None:
@@ -333,25 +344,9 @@ def listeners_of(settings: Settings, replica: int) -> list[Listener]:
     return found
 
 
-class _Lines(logging.Formatter):
-    """One line an event: time, level, where, what; line ends inside are shown as such, so that none can be forged."""
-
-    def __init__(self) -> None:
-        self.converter = time.gmtime
-        super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s %(message)s", "%Y-%m-%dT%H:%M:%S")
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        return escaped(super().formatMessage(record))
-
-    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
-        return "\n".join(f"    {escaped(line)}" for line in super().formatException(ei).split("\n"))
-
-
-def set_up_logging(level: str) -> None:
-    """Log to standard error, which the supervisor keeps and bounds."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+def set_up_logging(level: str, kind: str) -> None:
+    """Log to standard error; `kind` is text or json. A line for each request only below INFO."""
+    lines.set_up(level, kind)
     logging.getLogger("mlp_hub.access").setLevel(logging.WARNING if level == "INFO" else level)
 
 
@@ -401,7 +396,9 @@ def main() -> int:
     # the store's thread must not keep the loop waiting for 5 ms, Python's default, at each of its system calls
     sys.setswitchinterval(SWITCH_S)
     spare_the_collector()
-    set_up_logging(os.environ.get("MLP_LOG_LEVEL", "INFO").upper())
+    set_up_logging(
+        os.environ.get("MLP_LOG_LEVEL", "INFO").upper(), os.environ.get("MLP_LOG_FORMAT", lines.TEXT)
+    )
     try:
         _run(_serve_and_end(Settings.load(os.environ), int(sys.argv[1]) if sys.argv[1:] else 1))
     except (SettingsError, WrongSchema, StoreInUse, StoreUnavailable, Unavailable, OSError) as error:

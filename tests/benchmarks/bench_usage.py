@@ -15,7 +15,8 @@ from mlp_hub.domain.accounting.days import DAY_S, read_day
 from mlp_hub.domain.accounting.spans import LedgerSpan, rolled_up
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
-from mlp_hub.service.accounting.service import PRICES, UsageAsked, UsageService
+from mlp_hub.service.accounting.service import UsageService
+from mlp_hub.service.accounting.sums import PRICES, UsageAsked
 from mlp_hub.store.database import Database
 from mlp_hub.store.repos.workload.ledger import Requests
 

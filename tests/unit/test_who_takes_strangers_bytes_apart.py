@@ -59,6 +59,7 @@ BOUNDED = {
     "executors/rank_commands.py": "writes it",
     "executors/simulated/executor.py": "its own journal",
     "helpers.py": "writes it",
+    "logs/lines.py": "writes it",
     "hub_integration/accounts/accounts.py": "bodies of requests: `bodies.py`",
     "hub_integration/auth_state.py": "the hub's own answer",
     "hub_integration/bodies.py": "bodies of requests: `SMALL`, `LARGE` for administrators",

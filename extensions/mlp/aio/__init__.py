@@ -60,6 +60,8 @@ class AsyncClient:
     get = _asked(Client.get)
     submit = _asked(Client.submit)
     preview = _asked(Client.preview)
+    budgets = _asked(Client.budgets)
+    cost = _asked(Client.cost)
     job = _asked(Client.job)
     jobs = _asked(Client.jobs)
     act = _asked(Client.act)

@@ -77,9 +77,10 @@ class _Nowhere(io.TextIOBase):
 def _fail(error: MLPError, *, as_json: bool) -> int:
     if as_json:
         reason = getattr(error, "reason", type(error).__name__)
-        sys.stderr.write(json.dumps({"error": reason, "msg": str(error)}) + "\n")
+        traced = {"request_id": error.request_id} if error.request_id else {}
+        sys.stderr.write(json.dumps({"error": reason, "msg": str(error), **traced}) + "\n")
     else:
-        sys.stderr.write(f"mlp: {error}\n")
+        sys.stderr.write(f"mlp: {error}\n" + (f"     {error.traced}\n" if error.traced else ""))
     return next(status for kind, status in STATUS if isinstance(error, kind))
 
 

@@ -12,6 +12,7 @@ import copy
 import http.client
 import json
 import random
+import re
 import threading
 import time
 import uuid
@@ -23,7 +24,7 @@ from urllib.parse import urlencode
 
 from mlp.client import settings
 from mlp.client.transport import Address
-from mlp.errors import NoHub, Refused, Unauthorized, Unreachable
+from mlp.errors import MLPError, NoHub, Refused, Unauthorized, Unreachable
 from mlp.language import answered_in, say
 from mlp.language import headers as reader
 
@@ -35,6 +36,7 @@ TRANSFER_S = 60.0
 LEAST_S = 2.0
 """Seconds that a try is given at least, however little time its caller has."""
 RETRIED = frozenset({429, 502, 503, 504})
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def quote(part: str) -> str:
@@ -242,21 +244,26 @@ class ServiceConnection:
         """Return an answer that is a success; raises one of this package's errors for any other."""
         if 200 <= answer.status < 300:
             return answer
+        error = self._error_of(answer)
+        error.request_id = _request_id(answer)
+        raise error
+
+    def _error_of(self, answer: Answer) -> MLPError:
         if answer.status == 401:
-            raise Unauthorized(
+            return Unauthorized(
                 say(
                     "the token is not valid (any more). In a notebook: restart your server. Otherwise: mlp login"
                 )
             )
         msg, reason = _message(answer), _reason(answer)
         if answer.status == 429 or answer.status >= 500:
-            raise Unreachable(
+            return Unreachable(
                 msg
                 or say("MLP Hub cannot answer just now (HTTP {status}); try again soon", status=answer.status)
             )
         if answer.status == 403 or reason:
-            raise Refused(reason or "Forbidden", msg or say("the request was refused without a reason"))
-        raise NoHub(
+            return Refused(reason or "Forbidden", msg or say("the request was refused without a reason"))
+        return NoHub(
             say(
                 "no MLP Hub answers at {address} (HTTP {status}); is MLP_API_URL correct?",
                 address=f"{self.address.shown}{self.address.base}",
@@ -306,6 +313,11 @@ def _field(answer: Answer, name: str) -> str:
         return ""
     value = body.get(name) if isinstance(body, dict) else None
     return value if isinstance(value, str) else ""
+
+
+def _request_id(answer: Answer) -> str:
+    found = answer.headers.get("x-request-id") or _field(answer, "request_id")
+    return found if _ID.fullmatch(found) else ""
 
 
 def _message(answer: Answer) -> str:

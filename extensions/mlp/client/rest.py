@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mlp.client.connection import ServiceConnection, delivery_key, object_of, quote
+from mlp.errors import NoHub, NotThere
 from mlp.rendering.terminal import as_shown, joined
 
 Json = dict[str, Any]
@@ -387,6 +388,22 @@ class Client(ServiceConnection):
     ) -> bytes:
         """Return them as `csv`, or the `report` of a tenant's month."""
         return self.request("GET", f"{self._accounting(tenant)}:{form}", by=by, month=month).body
+
+    def budgets(self, tenant: str | None = None) -> list[Json]:
+        """Return the budgets of the user's teams, or of one team; a hub that is too old to know has none."""
+        try:
+            if tenant is None:
+                return list(self.get(f"/users/{quote(self.user)}/budgets"))
+            return [dict(self.get(f"/tenants/{quote(tenant)}/budget"))]
+        except (NotThere, NoHub):
+            return []
+
+    def cost(self, name: str) -> Json:
+        """Return what a run has cost until now; nothing of a hub that is too old to know."""
+        try:
+            return dict(self.get(f"{self.job_path(name)}/cost"))
+        except (NotThere, NoHub):
+            return {}
 
     def _accounting(self, tenant: str | None) -> str:
         whose = f"/users/{quote(self.user)}" if tenant is None else f"/tenants/{quote(tenant)}"

@@ -74,7 +74,9 @@ def hinting(client: Client, call: ParsedLine) -> Iterator[None]:
         if not near:
             raise
         hint = say("Did you mean {near}?", near=near[0])
-        raise Refused(error.reason, sentences(say("{text}.", text=words.bare(str(error))), hint)) from None
+        better = Refused(error.reason, sentences(say("{text}.", text=words.bare(str(error))), hint))
+        better.request_id = error.request_id
+        raise better from None
 
 
 def jobs(client: Client, call: ParsedLine) -> JobList:
@@ -84,7 +86,8 @@ def jobs(client: Client, call: ParsedLine) -> JobList:
 
 def job(client: Client, call: ParsedLine) -> Picture:
     """Show one."""
-    return Picture(Job(client, client.job(call.names[0])).history().snapshot())
+    snapshot = Job(client, client.job(call.names[0])).history().snapshot()
+    return Picture({**snapshot, "cost": client.cost(call.names[0])})
 
 
 def logs(client: Client, call: ParsedLine) -> Any:
@@ -131,7 +134,9 @@ def usage(client: Client, call: ParsedLine) -> Any:
         return compared_runs.Csv(client.usage_file("report", month=month, tenant=tenant))
     if given.get("csv"):
         return compared_runs.Csv(client.usage_file("csv", by=by, month=month, tenant=tenant))
-    return used.usage(client.usage(by, month=month, tenant=tenant), by)
+    found = client.usage(by, month=month, tenant=tenant)
+    budgets = client.budgets(tenant) if found["currency"] is not None else []
+    return used.usage(found, by, budgets)
 
 
 def offer(client: Client, call: ParsedLine) -> tables.Sentences:

@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 
 from mlp.language import say, says
-from mlp.rendering import stages, svg, words
+from mlp.rendering import costs, stages, svg, words
 from mlp.rendering.format import amount, amounts_of, memory, number
 from mlp.rendering.history import FINAL, POSITIONS
 from mlp.rendering.terminal import plain, rows
@@ -86,6 +86,7 @@ def html(snapshot: Json) -> str:
         f'<div><b style="font-size:1.1em">{escape(words.title(job))}</b>',
         f' <span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
         f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',
+        *(f'<div style="opacity:.75">{escape(line)}</div>' for line in _cost(snapshot)),
         *(f"<div>{escape(reason)}</div>" for reason in _reasons(snapshot)),
         _bar(job, colour),
         _failure(job),
@@ -119,6 +120,11 @@ def _reasons(snapshot: Json) -> list[str]:
         *words.stopped(why),
         *words.prospects(why),
     ]
+
+
+def _cost(snapshot: Json) -> list[str]:
+    line = costs.of_run(snapshot.get("cost"))
+    return [line] if line else []
 
 
 def _stages(snapshot: Json) -> list[str]:
@@ -256,7 +262,7 @@ def text(snapshot: Json) -> str:
     job = _job(snapshot)
     lines = [f"{words.title(job)}  {words.state(job)}"]
     lines += ["  " + say(", ").join(known)] if (known := facts(job)) else []
-    lines += [f"  {reason}" for reason in _reasons(snapshot)]
+    lines += [f"  {line}" for line in (*_cost(snapshot), *_reasons(snapshot))]
     progress = job.get("progress")
     if progress:
         lines.append(f"  {bar(progress)} {progress} %")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp.language import say, says
-from mlp.rendering import words
+from mlp.rendering import costs, words
 from mlp.rendering.format import amount, between, clock_time, memory, span, starts
 from mlp.rendering.tables import Sentences, width
 from mlp.rendering.words import sentences
@@ -198,6 +198,7 @@ def offer(found: Json) -> Sentences:
         )
     lines.append(say("Needed quota: {amounts}.", amounts=cost))
     lines += [line] if (line := words.memory_of_earlier_runs(found)) else []
+    lines += [priced] if (priced := costs.offered(found.get("cost"))) else []
     lines += verdicts(found.get("reasons") or ())
     lines += [say("Could start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]
     lines += [said] if (said := words.network(found)) else []

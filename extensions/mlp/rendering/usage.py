@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any
 
 from mlp.language import say
-from mlp.rendering.format import rounded
+from mlp.rendering import costs
 from mlp.rendering.tables import Table
 
 HOUR_S = 3600
@@ -20,8 +22,8 @@ _SPLITS = {
 }
 
 
-def usage(found: dict[str, Any], by: str) -> Table:
-    """Lay out lines, with their total in the last one."""
+def usage(found: dict[str, Any], by: str, budgets: Sequence[dict[str, Any]] = ()) -> Table:
+    """Lay out lines, with their total in the last one, and what of budgets is spent below."""
     splits = by.split(",")
     priced = found["currency"] is not None
     amounts = [
@@ -34,15 +36,15 @@ def usage(found: dict[str, Any], by: str) -> Table:
     ]
     if priced:
         amounts.append(say("cost in {currency}", currency=found["currency"]))
-    rows = [
-        [*(str(line[split] or "") for split in splits), *_amounts(line, priced=priced)]
-        for line in found["lines"]
-    ]
-    if rows:
-        total = _amounts(found["total"], priced=priced)
-        rows.append([say("total"), *[""] * (len(splits) - 1), *total])
+    lines = [*found["lines"], *([found["total"]] if found["lines"] else [])]
+    columns = [_column([_HOURS[name](line) for line in lines]) for name in _HOURS]
+    if priced:
+        columns.append(_column([None if line["cost"] is None else Decimal(line["cost"]) for line in lines]))
+    names = [[str(line[split] or "") for split in splits] for line in found["lines"]]
+    names.append([say("total"), *[""] * (len(splits) - 1)])
+    rows = [[*names[at], *(column[at] for column in columns)] for at in range(len(lines))]
     title = say("Use from {since} to before {until} (UTC)", since=found["since"], until=found["until"])
-    notes = []
+    notes = [text for text in map(costs.budget, budgets) if text]
     if found["total"]["core_unmeasured_s"]:
         notes.append(say("Use is measured when a job ends; what is neither used nor idle was not measured."))
     return Table(
@@ -57,9 +59,19 @@ def usage(found: dict[str, Any], by: str) -> Table:
     )
 
 
-def _amounts(line: dict[str, Any], *, priced: bool) -> list[str]:
-    hours = [
-        line[name] / HOUR_S for name in ("core_s", "core_used_s", "core_idle_s", "memory_gib_s", "gpu_s")
-    ]
-    found = [rounded(value, 3) for value in [*hours, line["storage_gib_days"]]]
-    return [*found, "" if line["cost"] is None else rounded(float(line["cost"]), 2)] if priced else found
+def _column(values: Sequence[Decimal | None]) -> list[str]:
+    """Write the values of a column whose last one is the total of the others."""
+    if not values:
+        return []
+    parts, total = costs.column([value or Decimal() for value in values[:-1]], values[-1] or Decimal())
+    return ["" if value is None else text for value, text in zip(values, [*parts, total], strict=True)]
+
+
+def _hours(name: str) -> Callable[[dict[str, Any]], Decimal]:
+    return lambda line: Decimal(str(line[name])) / HOUR_S
+
+
+_HOURS: dict[str, Callable[[dict[str, Any]], Decimal]] = {
+    **{name: _hours(name) for name in ("core_s", "core_used_s", "core_idle_s", "memory_gib_s", "gpu_s")},
+    "storage_gib_days": lambda line: Decimal(str(line["storage_gib_days"])),
+}

@@ -467,13 +467,39 @@ class QueueEntry(Response):
     replica: int | None = None
 
 
+class OfferedCost(Response):
+    """Cost of a job by the price list of today, in `currency`.
+
+    `per_hour` is for its fewest ranks on the cheapest kind of GPU that it may get, `per_hour_most` for its most ranks on the
+    dearest one. `at_most` is the cost of an attempt that reaches the time limit; it is null without a time limit.
+    """
+
+    currency: str
+    per_hour: str
+    per_hour_most: str
+    at_most: str | None
+
+
+class JobCost(Response):
+    """Cost of a run until now, of all that the quota was charged for it; `final`: the run has ended and holds nothing.
+
+    `per_hour` is the cost of an hour at its present size, null while it holds nothing. Without a price list, or for a run that is
+    older than the kept sums, `currency` and `cost` are null.
+    """
+
+    currency: str | None
+    cost: str | None
+    per_hour: str | None
+    final: bool
+
+
 class Offer(Response):
     """Offer for a job of this shape.
 
     `fits_now`: the job would start as soon as the jobs of `gives_way` have made room, at once if
     `gives_way` is empty. `gives_way` has one sentence for each job that would be stopped or give up
     workers. It names other jobs of the same tenant only. `grace` is the number of seconds that these
-    jobs have to end, and is 0 where no job gives way. `expected_because` is the source of
+    jobs have to end, and is 0 where no job gives way. `cost` is null without a price list. `expected_because` is the source of
     `expected_start`, or the reason why no time is known. `network` is the network of the jobs of
     `tenant`: `none` or `outbound`. `memory` is the memory that earlier runs of its name used, null if none
     is known. `ram_because` says why this amount of memory was chosen where `auto` was requested; else it is empty.
@@ -496,6 +522,7 @@ class Offer(Response):
     network: str
     memory: MemoryOfEarlierRuns | None
     ram_because: Text
+    cost: OfferedCost | None
 
 
 class Preview(Response):

@@ -89,3 +89,45 @@ class UsageLines(Response):
     platform: UsageLine | None
     lines: list[UsageLine]
     next: str | None
+
+
+class BudgetSet(Request):
+    """Budget of a tenant for each month, or for the period from `begins` to before `ends`, in the price list's currency.
+
+    Admins get one notice in a period for each percentage of `levels`. With `stop`, new work is refused and
+    waiting work waits once the whole budget is spent; running work continues.
+    """
+
+    amount: Price
+    currency: (
+        Annotated[str, Meta(min_length=1, max_length=10, pattern=LINE_PATTERN, description="such as EUR")]
+        | None
+    ) = None
+    levels: Annotated[list[int], Meta(max_length=100)] = field(default_factory=lambda: [80, 100])
+    stop: bool = False
+    begins: Day | None = None
+    ends: Day | None = None
+
+
+class BudgetState(Response):
+    """Budget of a tenant, and its present period from `since` to before `until`.
+
+    `spent` is the cost of its days until now, and `percent` that part of `amount`. Both are null outside of
+    the period and without a price list in its currency. `forecast` is the amount at the end of the period if spending continues at this rate; it is
+    null in the first day. `stopped`: new work is refused now.
+    """
+
+    tenant: str
+    amount: str
+    currency: str
+    levels: list[int]
+    stop: bool
+    begins: str | None
+    ends: str | None
+    since: str | None
+    until: str | None
+    spent: str | None
+    percent: float | None
+    forecast: str | None
+    reached: list[int]
+    stopped: bool

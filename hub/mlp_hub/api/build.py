@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tornado.httpserver import HTTPServer
@@ -52,6 +52,20 @@ GROUPS_KEPT = 50_000
 """Safety: users whose groups are remembered; beyond, all are forgotten: bounds memory."""
 
 
+def _say_who_administrates(platform: Platform, hub: HubClient) -> None:
+    """Let notices about the platform ask the hub for its administrators."""
+
+    async def is_admin(user: str) -> bool:
+        person = await hub.person(user)
+        return person is not None and person.admin
+
+    async def admins_of(names: Sequence[str]) -> list[str]:
+        return [name for name in names if await is_admin(name)]
+
+    platform.alerts.is_admin = is_admin
+    platform.budgets.platform_admins = admins_of
+
+
 def make_service(
     platform: Platform,
     hub: HubClient,
@@ -70,13 +84,9 @@ def make_service(
     platform.drains.end_server = hub.stop_server
     platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
+
     platform.on_lost.append(close_all)
-
-    async def is_admin(user: str) -> bool:
-        person = await hub.person(user)
-        return person is not None and person.admin
-
-    platform.alerts.is_admin = is_admin
+    _say_who_administrates(platform, hub)
     platform.monitoring.version = config.version
     platform.monitoring.sources.append(lambda: [(WEBSOCKETS, [((), float(open_sockets()))])])
     sessions = Sessions(platform.db, clock, cookie, platform.policy.limits.session_days * DAY_S)

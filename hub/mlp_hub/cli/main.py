@@ -306,6 +306,19 @@ def _prices(settings: Settings, args: argparse.Namespace) -> int:
     return prices.remove(settings) if args.verb == "remove" else prices.show(settings, as_json=args.json)
 
 
+def _budget(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.commands import budgets  # noqa: PLC0415
+
+    if args.verb == "list":
+        return budgets.list_(settings, as_json=args.json)
+    if args.verb == "remove":
+        return budgets.remove(settings, args.tenant)
+    asked = budgets.BudgetAsked(
+        args.tenant, args.amount, args.currency, args.levels, args.stop, args.begins, args.ends
+    )
+    return budgets.put(settings, asked)
+
+
 def _report(settings: Settings, args: argparse.Namespace) -> int:
     from mlp_hub.cli.commands import prices  # noqa: PLC0415
 
@@ -319,6 +332,30 @@ def _price_verbs(prices: argparse.ArgumentParser) -> None:
     sub = verbs.add_parser("put", help=say("replace the price list"))
     sub.add_argument("file", type=Path, metavar="FILE", help=say("price list as JSON, - for standard input"))
     verbs.add_parser("remove", help=say("remove the price list"))
+
+
+def _budget_verbs(budget: argparse.ArgumentParser) -> None:
+    verbs = budget.add_subparsers(required=True, metavar="list|set|remove", dest="verb")
+    sub = verbs.add_parser("list", help=say("print the budgets of all teams and what of them is spent"))
+    sub.add_argument("--json", action="store_true", help=say("print JSON"))
+    sub = verbs.add_parser("set", help=say("set what a team may spend each month, or in one period"))
+    sub.add_argument("tenant", metavar="TENANT")
+    sub.add_argument("amount", metavar="AMOUNT", help=say("amount in the currency of the price list"))
+    sub.add_argument("--currency", metavar="EUR", help=say("currency, to be sure that it is this one"))
+    sub.add_argument("--levels", metavar="80,100", help=say("percentages at which admins are told (80,100)"))
+    sub.add_argument("--stop", action="store_true", help=say("stop new work once it is spent"))
+    sub.add_argument("--begins", metavar="2031-03-01", help=say("first day of its only period"))
+    sub.add_argument("--ends", metavar="2031-06-01", help=say("day before which that period ends"))
+    sub = verbs.add_parser("remove", help=say("remove the budget of a team"))
+    sub.add_argument("tenant", metavar="TENANT")
+
+
+def _money_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    _price_verbs(add("prices", _prices, say("show, replace or remove the price list of costs")))
+    _budget_verbs(add("budget", _budget, say("list, set or remove what teams may spend")))
+    sub = add("report", _report, say("print the report of a month's use and cost as Markdown"))
+    sub.add_argument("--month", metavar="2031-03", help=say("the month; the last that has ended"))
+    sub.add_argument("--tenant", metavar="T", help=say("of one team only"))
 
 
 def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
@@ -476,10 +513,7 @@ def _parser() -> argparse.ArgumentParser:
         )
     )
     _node_verbs(add("node", _node_list, say("list nodes, take one out of service, put it back")))
-    _price_verbs(add("prices", _prices, say("show, replace or remove the price list of costs")))
-    sub = add("report", _report, say("print the report of a month's use and cost as Markdown"))
-    sub.add_argument("--month", metavar="2031-03", help=say("the month; the last that has ended"))
-    sub.add_argument("--tenant", metavar="T", help=say("of one team only"))
+    _money_commands(add)
     sub = add("audit", _audit, say("print who changed what, the newest last"))
     sub.add_argument("--actor", metavar="NAME", help=say("user who did it; system for the hub itself"))
     sub.add_argument(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from pathlib import Path
 
 from mlp_hub.backends import backend_of
 from mlp_hub.dav.access_client import AccessClient
 from mlp_hub.dav.connections.first_request import FirstClients, until_asked
+from mlp_hub.logs import lines
 from mlp_hub.settings import Settings, SettingsError
 
 log = logging.getLogger("mlp_hub.dav")
@@ -17,9 +17,7 @@ log = logging.getLogger("mlp_hub.dav")
 
 def main() -> int:
     """Serve as the settings say."""
-    logging.basicConfig(
-        stream=sys.stderr, level="INFO", format="%(asctime)s %(levelname)s %(name)s %(message)s", force=True
-    )
+    lines.set_up("INFO", os.environ.get("MLP_LOG_FORMAT", lines.TEXT))
     try:
         settings = Settings.load(os.environ)
         service = AccessClient(settings.service_socket, settings.secret("data_token"))

@@ -121,6 +121,12 @@ class Reason(StrEnum):
         "The files of its tenant are being moved to where another grade of isolation keeps them; what would change them waits until then.",
         msg("the end of moving the team's files"),
     )
+    BUDGET_SPENT = (
+        "BudgetSpent",
+        "waits for budget",
+        "The tenant has spent its budget for this period, which is set to stop new work; running work continues.",
+        msg("the next period of the budget, or a higher budget"),
+    )
     SUSPENDED = (
         "Suspended",
         "suspended",

@@ -64,6 +64,7 @@ LABELS: Mapping[str, Message] = {
     "opens_in": msg("the window opens in"),
     "window": msg("length of the window"),
     "booked": msg("booked"),
+    "budget": msg("budget"),
     "lost_work": msg("work lost"),
     "workers": msg("workers left"),
     "workers_min": msg("its minimum of workers"),

@@ -22,15 +22,15 @@ def main() -> None:
 
         from mlp_hub.hub_integration import auth_state, database, server, starting  # noqa: PLC0415
         from mlp_hub.hub_integration.accounts import logins  # noqa: PLC0415
-        from mlp_hub.hub_integration.log import SafeFormatter  # noqa: PLC0415
+        from mlp_hub.hub_integration.log import formatter_of  # noqa: PLC0415
         from mlp_hub.hub_integration.pages import language_page, leaving, recent, token_page  # noqa: PLC0415
         from mlp_hub.hub_integration.tokens import cli_login, tokens  # noqa: PLC0415
         from mlp_hub.settings import Settings  # noqa: PLC0415
 
-    JupyterHub._log_formatter_cls = SafeFormatter  # noqa: SLF001 - the hub has no public way
     # asked for a dozen times, for help that nobody reads; each time it reads what all installed packages say of themselves
     traitlets.entry_points = functools.cache(traitlets.entry_points)
     settings = Settings.load(os.environ)
+    JupyterHub._log_formatter_cls = formatter_of(settings.log_format)  # noqa: SLF001 - the hub has no public way
     server.install(settings)
     # thousands of rounds protect what a person thought of; the tokens that we configure are 256 random bits, and every
     # request of the service would pay for it

@@ -16,6 +16,7 @@ from tornado.netutil import bind_sockets, bind_unix_socket
 from mlp_hub.api.edge.connections import Gate, GuardedServer, address_over_tcp, raise_descriptors
 from mlp_hub.backends import backend_of
 from mlp_hub.hub_integration.bodies import LARGE, Bodies, Receiving
+from mlp_hub.logs.concern import HEADER, accepted, concerns, new_id
 from mlp_hub.settings import Settings
 
 IDLE_S = 300.0
@@ -46,7 +47,7 @@ class HubServer(GuardedServer):
         **options: Any,
     ) -> None:
         """Take the path of the sandboxes' socket, the address at which pods are listened to, what all paths begin with, and what a guarded server takes."""
-        self._tenant_socket = tenant_socket
+        self._tenant_socket = self._sandboxes = tenant_socket
         self._pods = pods
         self._api = base + API
         self._bodies = Bodies(base=base)
@@ -57,7 +58,10 @@ class HubServer(GuardedServer):
         receiving = Receiving(self._bodies, super().start_request(server_conn, request_conn), request_conn)
         # the proxy comes by the hub's socket: over TCP there are pods only
         strange = address_over_tcp(server_conn.stream.socket) is not None
-        return FromPod(receiving, self._api) if strange else receiving
+        receiver = FromPod(receiving, self._api) if strange else receiving
+        link = server_conn.stream.socket  # None: the client is gone, and no request follows
+        own = not strange and link is not None and link.getsockname() != self._sandboxes
+        return Identified(receiver, trusts=own)
 
     def add_sockets(self, sockets: Iterable[socket.socket]) -> None:
         """Listen on the hub's socket, and from then on for sandboxes too."""
@@ -71,6 +75,36 @@ class HubServer(GuardedServer):
         pods, self._pods = self._pods, None
         if pods:
             super().add_sockets(bind_sockets(pods[1], pods[0], backlog=BACKLOG))
+
+
+class Identified(HTTPMessageDelegate):
+    """Gives each request its id before its receiver: that of the proxy, if `trusts`, else a new one.
+
+    The id is in the request's header afterwards, and in the log lines of the task that handles the request.
+    """
+
+    def __init__(self, receiver: HTTPMessageDelegate, *, trusts: bool) -> None:
+        self._receiver = receiver
+        self._trusts = trusts
+
+    def headers_received(self, start_line: Any, headers: HTTPHeaders) -> Awaitable[None] | None:
+        """Set the id and pass the head on."""
+        request_id = accepted(headers.get(HEADER)) if self._trusts else new_id()
+        headers[HEADER] = request_id
+        concerns(request_id)
+        return self._receiver.headers_received(start_line, headers)
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Hand it on."""
+        return self._receiver.data_received(chunk)
+
+    def finish(self) -> None:
+        """Hand it on."""
+        self._receiver.finish()
+
+    def on_connection_close(self) -> None:
+        """Hand it on."""
+        self._receiver.on_connection_close()
 
 
 class FromPod(HTTPMessageDelegate):

@@ -24,7 +24,7 @@ from typing import Any
 
 import certifi
 
-from mlp_hub.outbound import mail, services, webhook
+from mlp_hub.outbound import mail, services, traces, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
 
 LIMIT_S = 25
@@ -33,6 +33,7 @@ _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "mail": mail.send,
     "webhook": webhook.send,
     "service": services.send,
+    "traces": traces.send,
 }
 
 
@@ -40,6 +41,8 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     allowed = list(asked["allowed"])
     if asked["kind"] == "mail" and asked["mail"] is not None:
         allowed = [asked["mail"]["host"]]  # the operator's own, and nothing else
+    elif asked["kind"] == "traces":
+        allowed = [traces.place_of(asked["address"])]  # likewise
     guard = Guard(allowed)
     guard.hold()
     try:
@@ -68,6 +71,9 @@ def _child(asked: dict[str, Any], out: int) -> None:
 
 def prepare() -> None:
     """Load all that is needed later, of which nothing is in sight then."""
+    if traces.ARGUMENT in sys.argv[1:]:
+        traces.prepare()
+        return
     services.only(sys.argv[1:])
     services.prepare()
     mail.prepare()

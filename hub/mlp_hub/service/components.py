@@ -19,6 +19,7 @@ from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit.keeper import ChainKeeper
 from mlp_hub.service.audit.log import AuditLog
 from mlp_hub.service.bookings.service import BookingService
+from mlp_hub.service.budgets.service import BudgetService
 from mlp_hub.service.changes import PlatformChanges
 from mlp_hub.service.config import DAY_S
 from mlp_hub.service.datasets.service import DatasetService
@@ -49,6 +50,7 @@ from mlp_hub.service.models.service import ModelService
 from mlp_hub.service.models.worker import ModelWorker
 from mlp_hub.service.monitoring.parts import MonitoredParts
 from mlp_hub.service.monitoring.service import Monitoring
+from mlp_hub.service.monitoring.traces import TraceExport
 from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.sender import Sender
@@ -143,6 +145,7 @@ class Components(Given):
             changed=p.changes.room_changed,
             asks=p.changes.check_request,
             refuses=p.disk.refuses_servers,
+            refuses_new=lambda tenant: p.budgets.refusal(tenant),  # noqa: PLW0108 - which are made later
             scheduler=ServerRequests(
                 p.db, p.admission, p.clock, grace_s=p.policy.grace_s, again_s=p.policy.grace_s + AGAIN_S
             ),
@@ -205,7 +208,7 @@ class Components(Given):
             p.executor,
             p.lease,
             p.clock,
-            hold=p.admission.hold_tenants,
+            hold=lambda why: p.admission.hold_tenants(why, by="moves"),
             changed=p.changes.room_changed,
             idle_s=p.policy.unmount_idle_s,
         ),
@@ -453,6 +456,18 @@ class Components(Given):
         purge=lambda _, tx, now: purge_alerts(tx, now),
     )
 
+    traces: Made[TraceExport] = Made(
+        lambda p: TraceExport(
+            p.board,
+            Sender(p.policy.notices, p.policy.first_uid, traces=True),
+            p.clock,
+            p.policy.traces_endpoint,
+            p.monitoring.events.traces,
+        ),
+        start=TraceExport.start,
+        stand_by=(StopStage.INTAKE, TraceExport.stop),
+    )
+
     # --- components that only answer: nothing of them runs by itself
 
     feasibility: Made[Feasibility] = Made(lambda p: Feasibility(p.admission.capacity, p.drains.nodes))
@@ -478,6 +493,8 @@ class Components(Given):
             p.disk.check_home,
             p.file_accounting.full,
             p.runtimes.of_tenant,
+            p.accounting.cost_of_shape,
+            p.budgets.check,
         ),
         close=(StopStage.INTAKE, Submissions.stop),
         purge=lambda p, tx, now: tx.idempotency.delete_before(now - p.policy.idempotency_s),
@@ -491,6 +508,7 @@ class Components(Given):
             p.executor,
             p.clock,
             p.file_accounting.full,
+            p.accounting.cost_of_job,
             p.policy.scheduling,
         )
     )
@@ -549,6 +567,17 @@ class Components(Given):
         lambda p: UsageService(p.db, p.drains.nodes, p.clock),
         tidy=lambda accounting: accounting.roll_up.roll_up(),
         put_off=lambda accounting, by: accounting.roll_up.put_off(by),
+    )
+    budgets: Made[BudgetService] = Made(
+        lambda p: BudgetService(
+            p.db,
+            p.accounting,
+            p.clock,
+            p.notices.outbox,
+            lambda why: p.admission.hold_tenants(why, by="budgets"),
+        ),
+        start=BudgetService.start,
+        tidy=BudgetService.review,
     )
     whatif: Made[WhatIf] = Made(
         lambda p: WhatIf(p.board, p.admission, p.clock, first_uid=p.policy.first_uid, most=p.policy.limits)

@@ -114,6 +114,7 @@ class RunPolicy:
     idle: IdlePolicy = field(default_factory=IdlePolicy)  # when guarantees of idle tenants shrink
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
     audit: AuditPolicy = field(default_factory=AuditPolicy)  # where heads of the audit log are written
+    traces_endpoint: str = ""  # address of a collector that traces of runs are posted to; empty: none
     disk: DiskPolicy = field(default_factory=DiskPolicy)  # how full the disk may become
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
     job_network: str = "none"  # none or outbound, of tenants that say nothing

@@ -28,7 +28,7 @@ from mlp_hub.settings.login import LoginSettings
 from mlp_hub.settings.notice import NoticeSettings
 from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
-from mlp_hub.settings.values import SettingsError, address, networks, parse, setting, variable_of
+from mlp_hub.settings.values import SettingsError, address, check_http, networks, parse, setting, variable_of
 
 PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LimitSettings, LoginSettings, ClusterSettings)
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
@@ -140,6 +140,12 @@ class Settings(
         "`GET /metrics` shows the size of each person's home by name, as `dirsize_total_size_bytes`; it grows with the number of people.",
         kind="bool",
     )
+    traces_endpoint: str = setting(
+        "",
+        "Address of a collector of OpenTelemetry that traces of ended runs are posted to (OTLP over HTTP, protobuf), as "
+        "http://collector:4318/v1/traces. Needs the extra `traces`. Empty: no traces are exported.",
+        kind="str",
+    )
     service_proxies: tuple[str, ...] = setting(
         ("127.0.0.0/8", "::1"),
         "Addresses or networks whose connections to `service_listen` are taken, and whose X-Forwarded-For is believed.",
@@ -247,6 +253,12 @@ class Settings(
         unit="MiB",
         low=1,
     )
+    log_format: str = setting(
+        "text",
+        "Form of the lines that the components log: text (for people), json (one JSON object a line, for a log collector).",
+        kind="str",
+        choices=("text", "json"),
+    )
 
     @classmethod
     def load(cls, environ: Mapping[str, str]) -> Settings:
@@ -280,6 +292,7 @@ class Settings(
         settings.check_login()
         settings.check_mail()
         settings.check_audit()
+        check_http("MLP_TRACES_ENDPOINT", settings.traces_endpoint)
         if settings.metrics_transport == "kafka":
             broker_values.check_addresses(settings.kafka_bootstrap)
             broker_values.read_security(settings.kafka_secrets)

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
-from mlp_hub.settings.values import SettingsError, address, setting
+from mlp_hub.settings.values import address, check_http, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,13 +162,4 @@ class KeepingSettings:
         """Raise `SettingsError` where heads of the audit log could never be sent."""
         if self.audit_syslog and not self.audit_syslog.startswith("/"):
             address("MLP_AUDIT_SYSLOG", self.audit_syslog)
-        if self.audit_webhook:
-            try:
-                parts = urlsplit(self.audit_webhook)
-                usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-            except ValueError:
-                usable = False
-            if not usable:
-                raise SettingsError(
-                    f"MLP_AUDIT_WEBHOOK is {self.audit_webhook!r}; write an address that begins with https:// or http://"
-                )
+        check_http("MLP_AUDIT_WEBHOOK", self.audit_webhook)

@@ -10,6 +10,7 @@ from dataclasses import field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 Value = str | int | float | bool | Path | tuple[str, ...] | None
 
@@ -159,3 +160,14 @@ _KIND_NAMES = {
 def variable_of(name: str) -> str:
     """Return the environment variable of a setting."""
     return f"MLP_{name.upper()}"
+
+
+def check_http(label: str, value: str) -> None:
+    """Raise `SettingsError` if a value is neither empty nor an address of HTTP."""
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if value and not usable:
+        raise SettingsError(f"{label} is {value!r}; write an address that begins with https:// or http://")

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0047"
+REVISION = "0048"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -367,6 +367,7 @@ ledger_span = Table(  # an amount that was held for a time, until the accounting
     Column("rom", BigInteger, nullable=False),
     Column("kinds", Text),
     Column("shares", Text),  # where gpus have no kind: of which node they are
+    Column("attempt", String(40)),  # of a job
     Column("begins", Double, nullable=False),
     Column("counted", Double),
     Column("ends", Double, nullable=False),
@@ -375,7 +376,7 @@ ledger_span = Table(  # an amount that was held for a time, until the accounting
     Column("ran_from", Double),
 )
 
-usage_total = Table(  # exact sums of spans; `grain` is day, month or name (a day by name), `period` its number since 1970
+usage_total = Table(  # sums of spans; `grain` is day, month, name or run (a day by either), `period` its number since 1970
     "usage_total",
     metadata,
     Column("grain", String(8), primary_key=True),
@@ -394,6 +395,29 @@ usage_total = Table(  # exact sums of spans; `grain` is day, month or name (a da
     Column("ram_used", BigInteger, nullable=False),
     Column("ram_measured", BigInteger, nullable=False),
     sqlite_with_rowid=False,
+)
+
+team_budget = (
+    Table(  # money that a tenant may spend each month, or in one period; days are numbers since 1970
+        "team_budget",
+        metadata,
+        Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+        Column("amount", BigInteger, nullable=False),  # in millionths of the currency
+        Column("currency", String(3), nullable=False),
+        Column("levels", Text, nullable=False),
+        Column("stops", Boolean, nullable=False),
+        Column("begins", Integer),
+        Column("ends", Integer),
+        Column("seen", Integer),  # first day of the period that was looked at last
+    )
+)
+
+budget_notice = Table(  # levels of budgets that people were told of, each once in a period
+    "budget_notice",
+    metadata,
+    Column("tenant", String(50), ForeignKey("team_budget.tenant", ondelete="CASCADE"), primary_key=True),
+    Column("period", Integer, primary_key=True, autoincrement=False),
+    Column("level", Integer, primary_key=True, autoincrement=False),
 )
 
 job_token = Table(

@@ -32,6 +32,7 @@ from mlp_hub.store.repos.tenants.secrets import Secrets
 from mlp_hub.store.repos.tenants.service_accounts import ServiceAccountsRepo
 from mlp_hub.store.repos.tenants.tenants import Members, Tenants, Users
 from mlp_hub.store.repos.workload.accounting import Accounting
+from mlp_hub.store.repos.workload.budgets import Budgets
 from mlp_hub.store.repos.workload.capacity import Bookings, DrainedNodes
 from mlp_hub.store.repos.workload.caps import Caps
 from mlp_hub.store.repos.workload.idle_servers import IdleCountdowns, IdlePolicies
@@ -97,6 +98,11 @@ class Tx:
     def accounting(self) -> Accounting:
         """Exact sums of the amounts that were held and used."""
         return Accounting(self.connection)
+
+    @cached_property
+    def budgets(self) -> Budgets:
+        """The budgets of tenants."""
+        return Budgets(self.connection)
 
     @cached_property
     def stored(self) -> StoredItems:

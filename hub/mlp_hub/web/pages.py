@@ -22,6 +22,7 @@ from mlp_hub.api.edge import answers
 from mlp_hub.api.edge.call import Service
 from mlp_hub.api.edge.reader import language_asked
 from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.logs.concern import current
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render
 
@@ -93,6 +94,7 @@ class Page(RequestHandler):
             "label": render(label, reader),
             "base": self.base,
             "css": asset_version("panel.css"),
+            "request": render(msg("Request {id}", id=current().request_id), reader),
         }
         page = template("message.html")
         for key, value in values.items():

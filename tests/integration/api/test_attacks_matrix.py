@@ -32,7 +32,7 @@ from mlp_api.jobs.metrics import MetricBatch
 from mlp_api.jobs.runs import RunsAct, RunUpdate
 from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
-from mlp_api.platform.accounting import Prices
+from mlp_api.platform.accounting import BudgetSet, Prices
 from mlp_api.platform.alerts import SilenceCreate, TeamSilenceCreate
 from mlp_api.platform.announcements import AnnouncementCreate
 from mlp_api.platform.nodes import NodeDrainSet
@@ -134,6 +134,9 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
     if "sweep" in route.params:
         rig.sweep("ann", name, rig.ann)
         return {**THERE, "sweep": name}
+    if route.path.endswith("/budget"):
+        rig.budget(THERE["tenant"])
+        return THERE
     if "secret" in route.params:
         whose = f"/tenants/{THERE['tenant']}" if "tenant" in route.params else f"/users/{THERE['user']}"
         kept = rig.ask("PUT", f"{whose}/secrets/mine", {"keys": {"a": "b"}}, token=rig.root_user)
@@ -197,6 +200,8 @@ def a_site(rig: ApiRig, route: Route) -> None:
         rig.search("ann", rig.ann)
     if route.path == "/prices":
         rig.price_list()
+    if route.path.endswith("/budget"):
+        rig.budget("red")
 
 
 @pytest.fixture(autouse=True)
@@ -375,6 +380,7 @@ VALID: dict[Any, dict[str, Any]] = {
     IdleServerPolicySet: {"after_minutes": 5, "grace_minutes": 5},
     ServerUseReport: {"idle_s": 1e6},
     ServerKeep: {"hours": 1},
+    BudgetSet: {"amount": "1000"},
     JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},

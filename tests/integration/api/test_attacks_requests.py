@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
+import re
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.api.edge.limits import Rate
+from mlp_hub.logs.lines import JsonLines
 from support.rigs.api_rig import PLENTY, Answer, ApiRig
 from support.waiting import PATIENCE_S
 
@@ -256,9 +259,76 @@ def test_a_fault_is_503_without_its_details(rig: ApiRig, caplog: pytest.LogCaptu
         answer = rig.ask("GET", "/nodes", token=rig.root_user)
     finally:
         nodes.list = kept  # type: ignore[method-assign]
-    assert (answer.status, list(answer.json)) == (503, ["msg", "detail"])
+    assert (answer.status, list(answer.json)) == (503, ["msg", "detail", "request_id"])
     assert b"secret" not in answer.body
     assert "secret detail" in caplog.text
+
+
+@pytest.mark.parametrize("proxy", [True, False], ids=["proxy", "sandbox"])
+def test_an_error_names_its_request_and_a_sandbox_cannot_choose_the_name(rig: ApiRig, proxy: bool) -> None:
+    for path, token in (("/users/ann/jobs/none", rig.ann), ("/users/ann/jobs", None), ("/none", rig.ann)):
+        given = {"X-Request-ID": "of-somebody-else"}
+        answer = rig.ask("GET", path, token=token, headers=given, proxy=proxy)
+        assert answer.status in (401, 403)
+        assert answer.json["request_id"] == answer.headers["x-request-id"]
+        assert (answer.json["request_id"] == "of-somebody-else") is proxy
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "short", "x" * 65, "x" * 10_000, "a b c d e f", "-abcdefgh", 'abc"}{"msg": 1', "abcdefgh\x1b[2J"],
+    ids=["empty", "short", "long", "10 kB", "blanks", "dash", "JSON", "escape"],
+)
+def test_a_bad_id_of_a_request_is_replaced(rig: ApiRig, given: str) -> None:
+    answer = rig.ask("GET", "/users/ann/jobs/none", token=rig.ann, headers={"X-Request-ID": given})
+    # a control character ends the request before anybody reads it
+    assert answer.status in (400, 403)
+    if answer.status == 403:
+        assert re.fullmatch("[0-9a-f]{16}", answer.json["request_id"])
+        assert re.fullmatch("[0-9a-f]{16}", answer.headers["x-request-id"])
+
+
+def test_a_page_of_the_service_names_its_request(rig: ApiRig) -> None:
+    given = {"X-Request-ID": "of-a-browser"}
+    answer = rig.ask("GET", "/oauth_callback", headers=given, base="/services/mlp")
+    assert b"Request of-a-browser" in answer.body, answer.body
+
+
+def test_the_log_of_a_fault_has_the_id_and_who_asked(rig: ApiRig) -> None:
+    lines: list[dict[str, str]] = []
+
+    class Keeping(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(JsonLines().format(record)))
+
+    async def broken() -> None:
+        raise RuntimeError("broken")
+
+    keeping = Keeping()
+    nodes = rig.platform.nodes
+    kept = nodes.list
+    logging.getLogger("mlp_hub").addHandler(keeping)
+    nodes.list = broken  # type: ignore[method-assign,assignment]
+    try:
+        given = {"X-Request-ID": "of-an-operator"}
+        answer = rig.ask("GET", "/nodes", token=rig.root_user, headers=given)
+    finally:
+        nodes.list = kept  # type: ignore[method-assign]
+        logging.getLogger("mlp_hub").removeHandler(keeping)
+    assert answer.json["request_id"] == "of-an-operator"
+    (line,) = [one for one in lines if "broken" in one.get("exception", "")]
+    assert (line["request_id"], line["user"], line["level"]) == ("of-an-operator", "admin", "error")
+
+
+def test_a_job_keeps_the_id_of_the_request_that_submitted_it(rig: ApiRig) -> None:
+    body = {"name": "traced", "code": "x", "cpu": 0.1, "ram": 100, "env": {"SIM_DURATION": "86400"}}
+    given = {"X-Request-ID": "of-the-submit"}
+    answer = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann, headers=given)
+    assert answer.status == 201, answer.body
+    (job,) = [one for one in rig.platform.board.jobs.values() if one.spec.name == "traced"]
+    assert job.spec.request_id == "of-the-submit"
+    assert "request_id" not in answer.json
+    assert rig.ask("PUT", "/users/ann/jobs/traced:cancel", token=rig.ann).status == 200
 
 
 def test_refused_programs_leave_nothing_in_memory(rig: ApiRig) -> None:

@@ -185,6 +185,8 @@ def gets_through(rig: ApiRig, route: Route, asker: Asker) -> bool:
         rig.price_list()
     for name, value in objects(rig, route, asker).items():
         path = path.replace("{" + name + "}", value)
+    if path.endswith("/budget"):
+        rig.budget(path.split("/")[2])
     if route.socket:
         return opens(rig, path, asker.token)
     body = None if route.body is None else MADE.get(route.title, {"\0": 1})

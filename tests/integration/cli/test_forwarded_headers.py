@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import http.server
 import json
+import re
 import socket
 import socketserver
 import threading
@@ -272,3 +273,65 @@ def test_one_connection_of_a_gateway_counts_for_each_client_in_turn(bounded: Run
         assert {line.split()[1] for line in opened} == {b"101"}
         assert gateway.bring("203.0.113.7", "/user/ann/lab", kept[0]).split()[1] == b"503"
         assert gateway.bring("203.0.113.8", "/user/ann/lab", kept[1]).split()[1] == b"200"
+
+
+MADE = re.compile("[0-9a-f]{16}")
+
+
+@pytest.mark.parametrize("more", [{}, UPGRADE], ids=["page", "WebSocket"])
+def test_an_id_of_a_request_is_made_here_unless_a_named_proxy_gives_a_good_one(
+    gate: RunningProxy, more: dict[str, str]
+) -> None:
+    good = "edge-7f3a.2026_01"
+    answer, told = asked(gate, GATE, {"X-Request-ID": good} | more)
+    assert told["x-request-id"] == [good]
+    if not more:
+        assert answer.headers.get_all("X-Request-ID") == [good]
+    answer, told = asked(gate, STRANGER, {"X-Request-ID": good} | more)
+    (made,) = told["x-request-id"]
+    assert MADE.fullmatch(made)
+    if not more:
+        assert answer.headers.get_all("X-Request-ID") == [made]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "short",
+        "x" * 65,
+        "x" * 10_000,
+        "a b c d e f g",
+        "<script>alert(1)",
+        "-leading-dash",
+        "ünïcödé-id",
+        "a\tbcdefgh",
+    ],
+    ids=["empty", "short", "long", "10 kB", "blanks", "markup", "dash", "not ASCII", "tab"],
+)
+def test_a_bad_id_of_a_request_is_replaced_whoever_gives_it(gate: RunningProxy, given: str) -> None:
+    _, told = asked(gate, GATE, {"X-Request-ID": given.encode().decode("latin1")})
+    assert MADE.fullmatch(",".join(told["x-request-id"]))
+
+
+def test_two_ids_of_one_request_are_none(gate: RunningProxy) -> None:
+    with socket.create_connection(("127.0.0.1", gate.port), PATIENCE_S, (GATE, 0)) as link:
+        link.sendall(
+            b"GET /services/echo HTTP/1.1\r\nHost: hub.example.org\r\nConnection: close\r\n"
+            b"X-Request-ID: first-one\r\nX-Request-ID: second-one\r\n\r\n"
+        )
+        answer = link.makefile("rb").read()
+    (made,) = json.loads(answer.partition(b"\r\n\r\n")[2])["x-request-id"]
+    assert MADE.fullmatch(made)
+
+
+def test_the_page_of_the_proxy_names_the_request(gate: RunningProxy) -> None:
+    link = http.client.HTTPConnection("127.0.0.1", gate.port, timeout=PATIENCE_S, source_address=(GATE, 0))
+    with contextlib.closing(link):
+        headers = {"Host": "hub.example.org", "X-Request-ID": "edge-0001"}
+        link.request("GET", "/nothing/is/here", headers=headers)
+        answer = link.getresponse()
+        assert json.loads(answer.read())["request_id"] == "edge-0001"
+        assert answer.status in (404, 503)
+        link.request("GET", "/nothing/is/here", headers=headers | {"Accept": "text/html"})
+        assert "<p>Request edge-0001</p>" in link.getresponse().read().decode()

@@ -162,6 +162,43 @@ def test_a_changed_config_file_is_taken_over_by_the_next_up(hub: LiveHub, tmp_pa
     }
 
 
+def test_an_error_of_the_hub_and_the_log_lines_about_it_have_one_id(hub: LiveHub) -> None:
+    answer = hub.http.get("/hub/none/such", headers={"X-Request-ID": "of-a-client"})
+    found = answer.headers["X-Request-ID"]
+    assert answer.status_code == 404
+    assert re.fullmatch("[0-9a-f]{16}", found)
+    assert f"Request {found}" in answer.text
+    log = hub.home / "log" / "hub.log"
+    wait_for(lambda: any(found in line and "404" in line for line in log.read_text().splitlines()))
+    answer = hub.http.get("/services/mlp/oauth_callback?code=x")  # a page of the service
+    assert f"Request {answer.headers['X-Request-ID']}" in answer.text
+
+
+def test_logs_are_lines_of_json_if_the_operator_wants(hub: LiveHub) -> None:
+    hub.env["MLP_LOG_FORMAT"] = "json"
+    try:
+        hub.up()
+        answer = hub.http.get("/hub/none/json")
+        found = answer.headers["X-Request-ID"]
+        folder = hub.home / "log"
+
+        def lines(name: str) -> list[dict[str, str]]:
+            shown = (folder / f"{name}.log").read_text().splitlines()
+            return [json.loads(line) for line in shown if line.startswith("{")]
+
+        wait_for(
+            lambda: any(one.get("request_id") == found and "404" in one["message"] for one in lines("hub"))
+        )
+        line = next(one for one in lines("hub") if one.get("request_id") == found and "404" in one["message"])
+        assert line.keys() >= {"time", "level", "logger", "message"}
+        assert "/hub/none/json" in line["message"]
+        for name in ("supervisor", "proxy"):
+            wait_for(lambda name=name: lines(name))
+    finally:
+        del hub.env["MLP_LOG_FORMAT"]
+        hub.up()
+
+
 def test_an_unknown_setting_stops_the_start_and_names_what_is_close(hub: LiveHub, tmp_path: Path) -> None:
     config = tmp_path / "config.py"
     config.write_text("c.MLPHub.notebook_ramm = 512\n")

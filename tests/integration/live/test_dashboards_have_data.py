@@ -30,6 +30,7 @@ EMPTY_HERE = {
     "GPU power": "this machine has no GPU",
     "Problems": "all parts of the hub work",
     "Requests to the cluster's API": "the hub runs jobs on its own machine",
+    "Exported traces by result, per hour": "no collector of traces is set",
 }
 """Panels whose queries are only parsed here, and why they have no data."""
 CHOSEN = {"$__rate_interval": "5m", "$job": ".+", "$tenant": ".+", "$node": ".+"}

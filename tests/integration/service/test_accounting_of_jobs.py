@@ -7,7 +7,7 @@ from pathlib import Path
 from mlp_api.platform.accounting import UsageLines
 from mlp_hub.domain.accounting.days import DAY_S
 from mlp_hub.domain.workload.ledger import RequestPhase
-from mlp_hub.service.accounting.service import UsageAsked
+from mlp_hub.service.accounting.sums import UsageAsked
 from support.rigs.platform_rig import Rig, running_rig
 
 LONG = {"DURATION": 600}

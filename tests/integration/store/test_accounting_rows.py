@@ -16,7 +16,8 @@ from mlp_hub.domain.stored.storage import StoredItem, StoredKind
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.accounting import rollup
-from mlp_hub.service.accounting.service import UsageAsked, UsageFound, UsageService
+from mlp_hub.service.accounting.service import UsageFound, UsageService
+from mlp_hub.service.accounting.sums import UsageAsked
 from mlp_hub.store import Database
 from mlp_hub.store.repos.workload.ledger import MeasuredUse
 from mlp_hub.store.tx import Tx

@@ -252,7 +252,7 @@ def test_a_legend_explains_the_colours_of_bars_that_show_more_than_use(
     expect(quota).to_contain_text("1 GiB of 8 GiB · 2 GiB lent · 5 GiB free · 5 GiB more to borrow")
     lengths = {
         round(b["width"])
-        for b in page.locator(".mlp-quota .mlp-bar").evaluate_all(
+        for b in quota.locator(".mlp-bar").evaluate_all(
             "bars => bars.map(b => ({width: b.getBoundingClientRect().width}))"
         )
     }

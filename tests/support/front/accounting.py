@@ -68,3 +68,51 @@ class FrontAccounting:
             "lines": lines,
             "next": None,
         }
+
+    def prices(self) -> Json:
+        """Answer with the price list."""
+        period = {
+            "begins": "2031-01-01",
+            "ends": None,
+            "core_hour": "0.05",
+            "gib_hour": "0",
+            "gib_month": "0",
+        }
+        return {"currency": "EUR", "periods": [{**period, "gpu_hour": {"*": "2"}}]}
+
+    def budgets(self) -> list[Json]:
+        """Answer with a budget that is nearly spent, one that is, and one that nothing is counted for."""
+        return [
+            budget("red", "500", "412.250000", 82.4, "530.100000", [80]),
+            budget("blue", "200", "231.500000", 115.7, "260.000000", [80, 100], stopped=True),
+            {**budget("org", "1000", "0", 0.0, None, []), "spent": None, "percent": None},
+        ]
+
+
+def budget(
+    tenant: str,
+    amount: str,
+    spent: str,
+    percent: float,
+    forecast: str | None,
+    reached: list[int],
+    *,
+    stopped: bool = False,
+) -> Json:
+    """Make a budget of a month."""
+    return {
+        "tenant": tenant,
+        "amount": amount,
+        "currency": "EUR",
+        "levels": [80, 100],
+        "stop": stopped,
+        "begins": None,
+        "ends": None,
+        "since": "2031-03-01",
+        "until": "2031-04-01",
+        "spent": spent,
+        "percent": percent,
+        "forecast": forecast,
+        "reached": reached,
+        "stopped": stopped,
+    }

@@ -283,6 +283,12 @@ class ApiRig:
         listed = {"currency": "EUR", "periods": [{"begins": "2031-01-01", "core_hour": "0.05"}]}
         assert self.ask("PUT", "/prices", listed, token=self.root_user).status == 200
 
+    def budget(self, tenant: str) -> None:
+        """Let a team have a budget."""
+        self.price_list()
+        path = f"/tenants/{tenant}/budget"
+        assert self.ask("PUT", path, {"amount": "1000"}, token=self.root_user).status == 200
+
     def site(self, user: str, token: str) -> None:
         """Let the user have an app called site, also where a test shut them out, which takes it away."""
 

@@ -129,6 +129,7 @@ class Rig:
             p._housekeeper,
             p.retention._task,
             p.summaries._task,
+            p.traces._task,
             *p.metrics._flushes.values(),
         ):
             if task is not None:

@@ -138,6 +138,7 @@ OTHER_SCOPES = {
     ),
     "PUT /users/{user}/idle_servers:keep": (scopes.JOBS_WRITE, "same"),
     "GET /prices": (scopes.TENANTS_READ, "belongs to quotas"),
+    "GET /users/{user}/budgets": (scopes.TENANTS_READ, "same"),
     "PUT /prices": (scopes.CLUSTER_WRITE, "changes what everybody is shown"),
     "DELETE /prices": (scopes.CLUSTER_WRITE, "same"),
 }

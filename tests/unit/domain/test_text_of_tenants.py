@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlp_hub.app import _Lines
 from mlp_hub.cli.lifecycle.status import _line
 from mlp_hub.domain.text import escaped, one_line, readable
+from mlp_hub.logs.lines import TextLines
 
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\u200e\u200f]")
 EVIL = "a\x1b[31mred\x1b[0m\x1b]0;title\x07\u202egnp.exe\r\n[I 2026 hub] User logged in: admin\x9b2J\0"
@@ -39,7 +39,7 @@ def test_a_log_line_of_the_service_stays_one_and_a_traceback_is_indented() -> No
     record = logging.LogRecord(
         "x", logging.ERROR, "f", 1, "it is %s", (EVIL,), (RuntimeError, error, error.__traceback__)
     )
-    first, *rest = _Lines().format(record).split("\n")
+    first, *rest = TextLines().format(record).split("\n")
     assert first.endswith(r"admin\x9b2J\x00")
     assert all(line.startswith("    ") for line in rest)
     assert not STEERING.search(first + "".join(rest))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target, Trial
+from mlp_hub.domain.jobs.tracing import traceparent
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.shared_volume.directories import Directories
@@ -35,7 +37,26 @@ def test_ranks_are_told_whose_job_they_are_and_where_to_save() -> None:
         "MLP_CHECKPOINT_DIR": "/workspace/ckpt",
         "MLP_RESTART_COUNT": "2",
         "MLP_METRICS_MAX": str(64 * 2**20),
+        "TRACEPARENT": traceparent("uid"),
     }
+
+
+def test_every_attempt_of_a_run_is_in_one_trace_and_a_trace_of_the_user_stays() -> None:
+    job = Job("uid", SPEC, Phase.ADMITTED, Target.RUN, 1.0, placement=("n1",) * 4)
+    first, second, other = (
+        launch_spec(one, None, "secret", RunPolicy()).env["TRACEPARENT"]
+        for one in (job, replace(job, restarts=1), replace(job, uid="other", run=2))
+    )
+    assert re.fullmatch("00-[0-9a-f]{32}-[0-9a-f]{16}-01", first)
+    assert first == second != other
+    own = f"00-{'a' * 32}-{'b' * 16}-00"
+    assert launched(env={"TRACEPARENT": own}).env["TRACEPARENT"] == own
+
+
+def test_ranks_are_told_the_request_that_submitted_their_job_and_nobody_else_says_which() -> None:
+    assert "MLP_REQUEST_ID" not in launched().env
+    given = launched(request_id="0123456789abcdef", env={"MLP_REQUEST_ID": "forged"})
+    assert given.env["MLP_REQUEST_ID"] == "0123456789abcdef"
 
 
 def test_ranks_are_told_where_files_of_datasets_are_if_not_beside_the_api() -> None:

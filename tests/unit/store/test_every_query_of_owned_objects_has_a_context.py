@@ -41,6 +41,7 @@ TELLS_NO_ROW = {
         "put_origin", "put_data", "put_params", "put_trial", "put_summary", "put_summaries", "reopen", "forget_metrics", "write",  # of a job that the caller has
         "origin", "text", "tags", "names", "totals", "ends", "summary", "summaries",  # what is beside jobs whose uids the caller has
         "unsummed", "delete_unused_texts",  # of all, for who sums up and who looks after what nobody has any more
+        "ended_since",  # of all, for who exports traces to the operator's collector
     },
     Sweeps: {"count", "put", "remove", "put_trials"},
 }  # fmt: skip

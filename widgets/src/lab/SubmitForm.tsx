@@ -10,6 +10,7 @@ import { reference, title } from "../core/jobs/runs";
 import { COUNTED, ROWS } from "../core/format/dimensions";
 import { isNotebook, offerPath, read, textsOf, type FieldName } from "../core/jobs/submitform";
 import { memoryWords } from "../core/jobs/used";
+import { offeredWords } from "../core/teams/money";
 import type { Job, Offer, RuntimeInfo } from "../core/service/wire";
 import { Field, Select } from "../components/basics/form";
 
@@ -35,6 +36,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
   const asked = useSettled(body ? offerPath(body) : "", 500);
   const offer = useLoad(asked, () => (asked ? client.get<Offer>(asked) : Promise.resolve(null)));
   const earlier = memoryWords(offer.data?.memory);
+  const cost = offer.data?.cost ?? null;
   const offered = [...new Set((runtimes.data ?? []).filter((one) => one.state === "approved" && (!one.tenant || !texts.tenant || one.tenant === texts.tenant)).map((one) => one.name))];
   const field = (name: FieldName, label: string, hint = "", placeholder = ""): JSX.Element => (
     <Field
@@ -109,6 +111,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
           {field("time_limit", t("Time limit"), t("such as 30m or 2h"), t("none"))}
           {field("params", t("Parameters"), t("such as lr=0.1 epochs=5"), t("none"))}
         </div>
+        {cost ? <p class="mlp-dim" role="status">{t("Cost: {text}", { text: offeredWords(cost) })}</p> : null}
         {error || me.error ? <ErrorBox error={error ?? me.error} /> : null}
         <div class="mlp-dialog-buttons">
           <button type="button" class="mlp-button" onClick={onClose}>{t("Cancel")}</button>

@@ -25,7 +25,7 @@ test("each field that is wrong says what would be right, and nothing is sent", (
 test("memory may be auto, and the offer is asked by name and shape", () => {
   const { body } = read("a.py", { ...textsOf("a.py"), ram: " Auto ", workers: "2:4", gpu: "1", tenant: "red" });
   assert.equal(body?.ram, "auto");
-  assert.equal(body && offerPath(body), "/offer?name=a&workers=2%3A4&gpu=1&tenant=red");
+  assert.equal(body && offerPath(body), "/offer?name=a&workers=2%3A4&tenant=red&cpu=1&gpu=1");
 });
 
 test("lengths of time have a unit", () => {

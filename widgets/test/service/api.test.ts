@@ -89,3 +89,20 @@ test("names stay inside their path segment", () => {
   assert.equal(paths.job("a/b", "x:y?z"), "/users/a%2Fb/jobs/x%3Ay%3Fz");
   assert.equal(new Client("/hub-b/services/mlp/api/v1", { origin: "https://h:8443/lab", fetch }).socketUrl(paths.jobStream("ann", "d", 7)), "wss://h:8443/hub-b/services/mlp/api/v1/users/ann/jobs/d:stream?since=7&zone=UTC&language=en");
 });
+
+test("an error has the id of its request, from the header or the body, and takes no other text for one", async () => {
+  const refused = { msg: "no", reason: "Invalid", detail: { id: "no", args: {} } };
+  const cases: [Answer, string][] = [
+    [{ status: 403, body: refused, headers: { "X-Request-ID": "abcdefgh" } }, "abcdefgh"],
+    [{ status: 403, body: { ...refused, request_id: "of-the-body" } }, "of-the-body"],
+    [{ status: 503, body: "<html>", type: "text/html", headers: { "X-Request-ID": "abcdefgh" } }, "abcdefgh"],
+    [{ status: 403, body: { ...refused, request_id: "<b>".repeat(10_000) } }, ""],
+    [{ status: 403, body: { ...refused, request_id: { a: 1 } } }, ""],
+    [{ status: 403, body: null }, ""],
+    [{ status: 403, body: refused }, ""],
+  ];
+  for (const [answer, id] of cases) {
+    const w = world({ "GET /nodes": [answer] });
+    assert.equal((await failure(w.client.get("/nodes"))).request, id);
+  }
+});

@@ -13,6 +13,7 @@ from tornado.httputil import HTTPHeaders
 from mlp_api.localized import writer
 from mlp_hub.api.auth.authentication import TooMany, Unauthorized
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
+from mlp_hub.logs.concern import HEADER, current
 from mlp_hub.service.jobs.wire import fact_to
 from mlp_hub.store.errors import ValueRefused
 from mlp_language.message import Message, Viewer, msg, to_data
@@ -90,7 +91,7 @@ def of_error(
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
     """Turn what a handler raised into (status, body, extra headers), told to a reader with such rights.
 
-    Faults are logged, never shown.
+    Faults are logged, never shown. Body and headers have the id of the current request.
     """
     if isinstance(error, ValueRefused):  # by the database: what no other check has found
         log.warning("%s was sent what cannot be stored: %s", what, error.__cause__)
@@ -104,6 +105,9 @@ def of_error(
         body["reason"] = str(error.reason)
         facts = [fact_to(f) for f in error.facts]
         body["facts"] = msgspec.to_builtins(facts, enc_hook=writer(reader, viewer))
+    if request_id := current().request_id:
+        body["request_id"] = request_id
+        extra = {**extra, HEADER: request_id}
     return status, body, {"Content-Language": reader.language, "Vary": VARY, **extra}
 
 

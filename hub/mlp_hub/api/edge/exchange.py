@@ -32,6 +32,7 @@ from mlp_hub.api.edge.reader import language_asked, reader_of, setting_of, viewe
 from mlp_hub.api.edge.replay import check_key
 from mlp_hub.api.routes import Route
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
+from mlp_hub.logs.concern import concerns
 from mlp_language.message import Viewer, msg
 from mlp_language.render import Reader
 
@@ -59,8 +60,10 @@ class Exchange(HTTPMessageDelegate):
         address: str,
         *,
         patience: Patience,
+        request_id: str,
     ) -> None:
         self._service = service
+        self._request_id = request_id
         self._gatekeeper = gatekeeper
         self._patience = patience
         self._stream = request.connection.stream  # type: ignore[union-attr] # a server's own
@@ -89,6 +92,7 @@ class Exchange(HTTPMessageDelegate):
         # Tornado's own limit makes a task and four futures of each body, most of which are here already
         connection.set_body_timeout(None)
         self._patience.until(self._stream, BODY_TIMEOUT_S)
+        concerns(self._request_id)
         return self._admit()
 
     def data_received(self, chunk: bytes) -> None:
@@ -129,6 +133,11 @@ class Exchange(HTTPMessageDelegate):
     # ------------------------------------------------------------- inside
 
     def _begin(self) -> None:
+        found = self._found
+        if found is None:
+            concerns(self._request_id)
+        else:
+            concerns(self._request_id, found.principal.name, found.params.get("job", ""))
         self._task = asyncio.get_running_loop().create_task(self._serve())
         _tasks.add(self._task)
         self._task.add_done_callback(_tasks.discard)
@@ -389,8 +398,14 @@ class Rejected(HTTPMessageDelegate):
     """Answers a request that is refused before its route matters (a Host that is not ours, a service that stands by)."""
 
     def __init__(
-        self, request: HTTPServerRequest, error: Refused | Unavailable, *, keep: bool = True
+        self,
+        request: HTTPServerRequest,
+        error: Refused | Unavailable,
+        *,
+        request_id: str,
+        keep: bool = True,
     ) -> None:
+        self._request_id = request_id
         self._keep = keep
         self._request = request
         self._error = error
@@ -417,6 +432,7 @@ class Rejected(HTTPMessageDelegate):
         self._answer(self._keep)
 
     def _answer(self, keep: bool) -> None:
+        concerns(self._request_id)
         status, body, extra = answers.of_error(self._error, "", Reader(language_asked(self._request.headers)))
         data = answers.encode(body)
         headers = answers.headers_for(answers.JSON)

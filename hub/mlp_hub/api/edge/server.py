@@ -18,6 +18,7 @@ from mlp_hub.api.edge.exchange import Exchange, Rejected
 from mlp_hub.api.edge.patience import Patience
 from mlp_hub.api.edge.sockets import StreamSocket
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.logs.concern import HEADER, accepted, concerns, new_id
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_language.message import msg
 
@@ -63,12 +64,15 @@ class Front(Router):
         """Find who answers a request."""
         del kwargs
         self._patience.over(request.connection.stream)  # type: ignore[union-attr] # a server's own
+        # sandboxes and pods give no ids: one of them could give that of another's request
+        request_id = accepted(request.headers.get(HEADER)) if self._behind_proxy else new_id()
+        concerns(request_id)
         if self._behind_proxy and not self._host_is_ours(request):
             text = msg(
                 "this hub is not called {name}; its operator can add the name to allowed_hosts",
                 name=clip(request.host_name),
             )
-            return Rejected(request, Refused(Reason.FORBIDDEN, text))
+            return Rejected(request, Refused(Reason.FORBIDDEN, text), request_id=request_id)
         if self._behind_proxy:
             _strip(request, self._service.config.base)
         path = _below_base(request.path)
@@ -76,17 +80,18 @@ class Front(Router):
             path = request.path if path is None else path
             if path not in self._only:
                 text = msg("{path} does not exist here", path=clip(request.path))
-                return Rejected(request, Refused(Reason.NOT_FOUND, text))
+                return Rejected(request, Refused(Reason.NOT_FOUND, text), request_id=request_id)
         platform = self._service.platform
         if not platform.leads and path not in ALWAYS:
             full = platform.reads_because
             if full is None or request.method not in ("GET", "HEAD"):
-                return Rejected(request, full or LeaseLost(), keep=False)  # the next one may find who leads
+                # not kept: the next connection may find the one that leads
+                return Rejected(request, full or LeaseLost(), request_id=request_id, keep=False)
         if path is not None:
-            return self._api(request, path)
+            return self._api(request, path, request_id)
         return self._application.find_handler(request)
 
-    def _api(self, request: HTTPServerRequest, path: str) -> HTTPMessageDelegate:
+    def _api(self, request: HTTPServerRequest, path: str, request_id: str) -> HTTPMessageDelegate:
         address = self._address(request)
         if request.headers.get("Upgrade", "").lower() == "websocket":
             given = {
@@ -96,7 +101,15 @@ class Front(Router):
                 "address": address,
             }
             return self._application.get_handler_delegate(request, StreamSocket, given)
-        return Exchange(self._service, self._gatekeeper, request, path, address, patience=self._patience)
+        return Exchange(
+            self._service,
+            self._gatekeeper,
+            request,
+            path,
+            address,
+            patience=self._patience,
+            request_id=request_id,
+        )
 
     def _host_is_ours(self, request: HTTPServerRequest) -> bool:
         allowed = self._service.config.allowed_hosts

@@ -114,6 +114,7 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
         "lock": str(settings.home / "supervisor.lock"),
         "grace_s": GRACE_S,
         "log_max": settings.log_max << 20,
+        "log_format": settings.log_format,
         "listens": f"{settings.bind}:{settings.port}",
         "instance": instance,
         "build": build_stamp(),

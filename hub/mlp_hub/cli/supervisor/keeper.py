@@ -98,6 +98,7 @@ def run(plan_path: str) -> int:
     """Supervise until a signal says otherwise; return the exit status."""
     with open(plan_path) as file:  # noqa: PTH123
         plan = json.load(file)
+    notes.set_format(plan.get("log_format", "text"))
     lock = _lock(plan["lock"])
     if lock is None:
         say("another supervisor is at work")

@@ -20,11 +20,18 @@ class _Log:
     def __init__(self) -> None:
         self.lost = 0
         self.torn = False
+        self.json = False
+
+    def set_format(self, kind: str) -> None:
+        """Write JSON lines from now on if `kind` is json, else text."""
+        self.json = kind == "json"
 
     def say(self, text: str) -> None:
-        if self.lost and self._write(_line(f"{self.lost} lines of this log were lost: there was no room")):
+        if self.lost and self._write(
+            self._line(f"{self.lost} lines of this log were lost: there was no room")
+        ):
             self.lost = 0
-        if not self._write(_line(text)):
+        if not self._write(self._line(text)):
             self.lost += 1
 
     def _write(self, line: bytes) -> bool:
@@ -37,12 +44,19 @@ class _Log:
         self.torn = 0 < written < len(line) or (self.torn and written == 0)
         return written == len(line)
 
+    def _line(self, text: str) -> bytes:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        if self.json:
+            line = json.dumps({"time": at, "level": "info", "logger": "supervisor", "message": text})
+            return f"{line}\n".encode()
+        # a name or a path within is no line of its own
+        return f"{at} {text.translate(_ESCAPES)}\n".encode(errors="replace")
 
-def _line(text: str) -> bytes:
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {text}\n".encode(errors="replace")
 
-
-say = _Log().say
+_ESCAPES = {number: f"\\x{number:02x}" for number in (*range(32), *range(127, 160))}
+_log = _Log()
+say = _log.say
+set_format = _log.set_format
 
 
 def write(path: str, content: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ Costs are fractions, so that the parts of a bill add up to its total; they are r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -165,19 +165,21 @@ def _check_follows(before: PricePeriod, period: PricePeriod) -> None:
     )
 
 
-def read_price(text: str, of: str) -> int:
-    """Return the millionths of a price such as 0.042. Raises `Invalid`, with the name of the priced thing, `of`."""
+def read_price(text: str, of: str, most: int = MOST) -> int:
+    """Return the millionths of a price such as 0.042. Raises `Invalid` with the name of its field, `of`, as it is written."""
     found = _NUMBER.fullmatch(text) if len(text) <= 40 else None
     if found is None:
-        raise _refused(msg("{of} is {text}; write a number such as 0.042", of=of, text=repr(text[:40])))
+        raise _refused(
+            msg("the value of {of} is {text}; write a number such as 0.042", of=of, text=repr(text[:40]))
+        )
     sign, whole, part = found[1] or found[4] or "", found[2] or "0", found[3] or found[5] or ""
     if len(part.rstrip("0")) > 6:
-        raise _refused(msg("{of} is {text}; give 6 decimals at most", of=of, text=text))
+        raise _refused(msg("the value of {of} is {text}; give 6 decimals at most", of=of, text=text))
     value = int(whole) * MILLIONTH + int(part[:6].ljust(6, "0"))
     if sign == "-" and value:
-        raise _refused(msg("{of} is {text}; a price is 0 or more", of=of, text=text))
-    if value > MOST * MILLIONTH:
-        raise _refused(msg("{of} is {text}; a price is {most} at most", of=of, text=text, most=MOST))
+        raise _refused(msg("the value of {of} is {text}; give 0 or more", of=of, text=text))
+    if value > most * MILLIONTH:
+        raise _refused(msg("the value of {of} is {text}; give {most} at most", of=of, text=text, most=most))
     return value
 
 
@@ -194,6 +196,43 @@ def money(value: Fraction, decimals: int = 6) -> str:
     sign, rounded = ("-", -rounded) if rounded < 0 else ("", rounded)
     whole, part = divmod(rounded, scale)
     return f"{sign}{whole}.{part:0{decimals}}"
+
+
+def shown_money(value: Fraction) -> str:
+    """Write an amount of money with two decimals, or with as many as its first two digits need."""
+    for decimals in (2, 3, 4, 5):
+        if abs(value) * 10**decimals >= 10 or not value:
+            return money(value, decimals)
+    return money(value)
+
+
+def column_decimals(values: Sequence[Fraction], total: Fraction) -> int:
+    """Return with how many decimals rounded values add up to their rounded total: 2, else 3."""
+    if _scaled(total, 2) == sum(_scaled(value, 2) for value in values):
+        return 2
+    return 3
+
+
+def shown_column(values: Sequence[Fraction], total: Fraction) -> tuple[list[str], str]:
+    """Write the values of a column, and their total, so that the written ones add up.
+
+    They have two decimals, or three where two do not add up. What is left then goes to the values that rounding made the
+    smallest or the largest, by at most one thousandth each.
+    """
+    decimals = column_decimals(values, total)
+    scale, whole = 10**decimals, _scaled(total, decimals)
+    parts = [int(value * scale // 1) for value in values]
+    rests = sorted(range(len(values)), key=lambda at: (parts[at] - values[at] * scale, at))
+    if decimals == 2:
+        parts = [_scaled(value, decimals) for value in values]
+    elif 0 <= (left := whole - sum(parts)) <= len(values):
+        for at in rests[:left]:
+            parts[at] += 1
+    return [money(Fraction(part, scale), decimals) for part in parts], money(total, decimals)
+
+
+def _scaled(value: Fraction, decimals: int) -> int:
+    return int((value * 10**decimals * 2 + 1) // 2)
 
 
 def _refused(message: Message) -> Refused:

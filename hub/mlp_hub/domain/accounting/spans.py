@@ -75,7 +75,7 @@ class LedgerSpan:
     """A holder's amount from `begins` to `ends`, in seconds since the epoch.
 
     `counted` is the moment up to which an earlier span has it. `cpu_used` (thousandths of a core) and `ram_used` (MiB) are
-    the means since `ran_from`; None where nobody measured them.
+    the means since `ran_from`; None where nobody measured them. `attempt` is that of a job.
     """
 
     applier: str
@@ -93,12 +93,18 @@ class LedgerSpan:
     cpu_used: int | None = None
     ram_used: int | None = None
     ran_from: float | None = None
+    attempt: str | None = None
 
     @property
     def account(self) -> UsageAccount:
         """Return whose it is."""
         work, name = work_of(self.applier, self.holder)
         return UsageAccount(self.tenant, self.user, work, name[:NAME_LENGTH])
+
+    @property
+    def run(self) -> str:
+        """Return the uid of the job whose span it is; empty where it is none's."""
+        return "" if self.attempt is None else self.attempt.partition(".")[0]
 
     def by_day(
         self, since: int | None = None, until: int | None = None
@@ -156,8 +162,8 @@ def work_of(applier: str, holder: str) -> tuple[str, str]:
     return (applier, "") if applier in (NODES, PLATFORM) else (OTHER, holder)
 
 
-GRAINS = ("day", "month", "name")
-"""Grains of the stored sums: by day, by month, and by day and name; the last one is kept for a while."""
+GRAINS = ("day", "month", "name", "run")
+"""Grains of the stored sums: by day, by month, by day and name, and by day and run; the last two are kept for a while."""
 
 
 def rolled_up(spans: Iterable[LedgerSpan]) -> Mapping[tuple[str, int, UsageAccount], HeldSums]:
@@ -172,6 +178,8 @@ def rolled_up(spans: Iterable[LedgerSpan]) -> Mapping[tuple[str, int, UsageAccou
         for day, account, held in span.by_day():
             nameless = account._replace(name="")
             count("name", day, account, held)
+            if account.work == JOB and span.run:
+                count("run", day, account._replace(name=span.run), held)
             count("day", day, nameless, held)
             count("month", month_of(day), nameless, held)
     return sums

@@ -277,6 +277,7 @@ class JobSpec:
         None  # its tenant's, whose packages it has; None: the platform's alone
     )
     language: str = ""  # what `mlp` says within its ranks is said in; empty: English
+    request_id: str = ""  # of the request that submitted it; empty: a worker of the platform did
 
     @property
     def slot(self) -> int | None:

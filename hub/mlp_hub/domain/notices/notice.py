@@ -15,7 +15,7 @@ DAY_MIN = 24 * 60
 
 
 class NoticeKind(StrEnum):
-    """Kind of a notice about a job, a request or an alert."""
+    """Kind of a notice about a job, a request, an alert or a budget."""
 
     STARTED = "started"  # its ranks run, also after it was preempted
     FINISHED = "finished"  # it ended well, or was cancelled
@@ -27,14 +27,16 @@ class NoticeKind(StrEnum):
     IDLE = "idle"  # a notebook server of theirs is not used, and is stopped soon
     ALERT = "alert"  # an alert fires, of the platform or of their team
     RESOLVED = "resolved"  # that alert is over
+    BUDGET = "budget"  # a team has spent a part of its budget
 
 
 class AskedFor(StrEnum):
-    """Object of a request; it is stored instead of a job's name."""
+    """Object of a request, or of a notice to a team's admins; it is stored instead of a job's name."""
 
     PLACE = "place"  # in a team
     QUOTA = "quota"
     SERVER = "server"  # nobody asks: a notice about a notebook server
+    BUDGET = "budget"
 
 
 class ChannelKind(StrEnum):
@@ -56,10 +58,11 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.IDLE: msg("Your notebook server is idle, of team {tenant}"),
     NoticeKind.ALERT: msg("Alert {alert} fires"),
     NoticeKind.RESOLVED: msg("Alert {alert} is over"),
+    NoticeKind.BUDGET: msg("Team {tenant} has spent a part of its budget"),
 }
 """Headline of each; {job} is its title, {tenant} whose request it is, {alert} the alert's rule."""
-OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.IDLE})
-"""Kinds of notices about requests and servers."""
+OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.IDLE, NoticeKind.BUDGET})
+"""Kinds of notices about requests, servers and budgets of teams."""
 OF_ALERTS = frozenset({NoticeKind.ALERT, NoticeKind.RESOLVED})
 """Kinds of notices about alerts; `name` is the alert's rule, and `tenant` is empty where it is about the platform."""
 WITHOUT_JOB = OF_REQUESTS | OF_ALERTS

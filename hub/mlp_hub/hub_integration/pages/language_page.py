@@ -15,6 +15,7 @@ from tornado import web
 
 from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.hub_integration.pages.language import SETTING, language, texts
+from mlp_hub.logs.concern import current
 from mlp_hub.settings import Settings
 from mlp_language.catalogue import COOKIE, LANGUAGES
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
@@ -84,6 +85,7 @@ def install(settings: Settings) -> None:
             "languages": LANGUAGES,
             "language_page": f"{self.hub.base_url}{PAGE}",
             "this_page": here,
+            "request_id": current().request_id,
             "announced": getattr(self, "mlp_announced", []),
         }
 

@@ -24,8 +24,13 @@ function write(line) {
   return written === bytes.length;
 }
 
+const asJson = process.env.MLP_LOG_FORMAT === "json";
+
 function say(level, text) {
-  const line = (of, what) => `${new Date().toISOString()} ${of} ${what}`;
+  const line = (of, what) => {
+    const time = new Date().toISOString();
+    return asJson ? JSON.stringify({ time, level: of, logger: "proxy", message: what }) : `${time} ${of} ${what}`;
+  };
   if (lost && write(line("warning", `${lost} lines of this log were lost: there was no room`))) lost = 0;
   if (!write(line(level, text))) lost += 1;
 }

@@ -7,6 +7,7 @@
 //   on users' names, a user's servers are on theirs only, and browsers are led to the platform's own name. Requests whose
 //   address or Host says two things are refused too (requests.mjs).
 // - Of X-Forwarded-For and the like only what a named proxy in front added is believed (forwarded.mjs).
+// - Each request has an id, which goes to the processes behind and back to the client (request_ids.mjs).
 // - With a certificate of the operator's the port speaks TLS (tls.mjs).
 // - Apps are reached through a gateway of its own (apps/): who may the service says, pages are on each app's own name.
 // - The operator's doctor asks by the public address what a gateway in front makes of requests (probes.mjs).
@@ -30,6 +31,7 @@ import { Connections, hangUp, networkOf, TOO_MANY } from "./limits.mjs";
 import { defaultLogger } from "./log.mjs";
 import { pageFor } from "./pages.mjs";
 import { Probes } from "./probes.mjs";
+import { identify } from "./request_ids.mjs";
 import { faultOf } from "./requests.mjs";
 import { FileStore } from "./store.mjs";
 import { speakTls } from "./tls.mjs";
@@ -111,6 +113,7 @@ class HubProxy extends ConfigurableProxy {
     this.proxy.on("proxyRes", (answer, _, res) => {
       makeSendable(answer);
       delete answer.headers["strict-transport-security"]; // a name's, and so not a server's, to say
+      delete answer.headers["x-request-id"]; // this proxy's, and no server's, to say
       // A server that goes in the middle of its answer: its client would wait for the rest.
       answer.once("close", () => answer.complete || res.destroy());
       // Without it the head of an answer waits for its body: a log that is followed may have its first line in an hour.
@@ -189,11 +192,13 @@ class HubProxy extends ConfigurableProxy {
   // The hub is asked, in turn, for a page about a user's server. About itself it could say nothing.
   handleProxyError(code, kind, req, res, error) {
     if (res.closed) return; // nobody is left to be told
-    if (kind === "ws" && !res.writableEnded) hangUp(res, `${code} ${STATUS_CODES[code]}`, pageFor(code).body);
+    if (kind === "ws" && !res.writableEnded) hangUp(res, `${code} ${STATUS_CODES[code]}`, pageFor(code, "", req.id).body);
     const hub = this.proxyOptsForTarget(new URL(this.hubPage)).target;
     const tell = (errorTarget) => {
       this.errorTarget = errorTarget;
-      super.handleProxyError(code, kind, req, res, error && { code: "ECONNREFUSED", message: error.message });
+      this.errorOf = req.id; // the library asks for the page at once, and has no other way to give it a header
+      super.handleProxyError(code, kind, req, res, error && { code: "ECONNREFUSED", message: `${error.message} [${req.id}]` });
+      this.errorOf = undefined;
     };
     if (kind === "ws" || req.serverOf === undefined || backends.hangs(hub)) return tell();
     const leave = turns.take(placeOf(hub), addressOf(req), () => tell(this.hubPage));
@@ -207,7 +212,7 @@ class HubProxy extends ConfigurableProxy {
       super._handleProxyErrorDefault(code, kind, req, res);
       return;
     }
-    const page = pageFor(code, req.headers.accept);
+    const page = pageFor(code, req.headers.accept, req.id);
     res.writeHead(code, { "Content-Type": page.type, "Cache-Control": "no-store", "Retry-After": "2" });
     res.end(page.body);
   }
@@ -218,11 +223,14 @@ class HubProxy extends ConfigurableProxy {
   proxyOptsForTarget(target) {
     const options = super.proxyOptsForTarget(target);
     options.agent ??= this.httpAgent;
+    if (this.errorOf) options.target.headers = { "X-Request-ID": this.errorOf };
     return options;
   }
 
   handleProxyWeb(req, res) {
     sendersOf.settle(req);
+    identify(req, sendersOf.trusts(req.socket.remoteAddress));
+    res.setHeader("X-Request-ID", req.id);
     const from = req.socket.remoteAddress ?? "";
     if (secured && !isPlain(req.socket)) res.setHeader("Strict-Transport-Security", `max-age=${args.hsts}`);
     if (!connections.bring(req.socket, addressOf(req))) {
@@ -257,6 +265,7 @@ class HubProxy extends ConfigurableProxy {
     // A browser that vanishes resets its WebSockets; at any time, also before there is a route or after a refusal.
     socket.on("error", () => socket.destroy());
     sendersOf.settle(req);
+    identify(req, sendersOf.trusts(socket.remoteAddress));
     if (!connections.bring(socket, addressOf(req))) {
       hangUp(socket, "503 Service Unavailable", TOO_MANY);
       return;

@@ -9,13 +9,13 @@ const TEXTS = {
   ],
 };
 
-/** Return the body and its type for an error, as HTML for browsers and as JSON for programs. */
-export function pageFor(code, accept) {
+/** Return the body and its type for an error, as HTML for browsers and as JSON for programs; `id` is the request's. */
+export function pageFor(code, accept, id) {
   const [title, text, head] = TEXTS[code] ?? ["Something went wrong", `The proxy answered ${code}.`, ""];
   if (!(accept ?? "").includes("text/html")) {
-    return { type: "application/json", body: JSON.stringify({ msg: `${title}: ${text}` }) + "\n" };
+    return { type: "application/json", body: JSON.stringify({ msg: `${title}: ${text}`, request_id: id }) + "\n" };
   }
-  return { type: "text/html; charset=utf-8", body: html(title, text, head) };
+  return { type: "text/html; charset=utf-8", body: html(title, `${text}</p><p>Request ${escaped(id ?? "")}`, head) };
 }
 
 /** Write text as it stands in a page. */

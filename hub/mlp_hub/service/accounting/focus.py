@@ -8,7 +8,8 @@ from fractions import Fraction
 from mlp_hub.domain.accounting.days import day_text, first_day, read_day, read_month
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, METERS, money
 from mlp_hub.domain.accounting.spans import STORAGE, HeldSums
-from mlp_hub.service.accounting.service import SummedUse, UsageFound
+from mlp_hub.service.accounting.service import UsageFound
+from mlp_hub.service.accounting.sums import SummedUse
 from mlp_hub.service.support.csv_text import csv_bytes
 
 VERSION = "1.2"

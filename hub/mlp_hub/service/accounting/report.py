@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_text, read_month
-from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text
+from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text, shown_column
 from mlp_hub.domain.accounting.spans import NODES, PLATFORM, HeldSums
 from mlp_hub.domain.errors import Reason, Refused
-from mlp_hub.service.accounting.service import SummedUse, UsageAsked, UsageFound, UsageService
+from mlp_hub.service.accounting.service import UsageFound, UsageService
+from mlp_hub.service.accounting.sums import SummedUse, UsageAsked
 from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render
@@ -107,18 +108,24 @@ class _ReportText:
             _row("---" if i < len(heads) else "---:" for i in range(len(titles))),
         ]
         total = SummedUse()
-        for keys, line in rows:
+        for _, line in rows:
             total.add(line.held, line.cost)
-            lines.append(_row([*map(_plain, keys), *self._numbers(line)]))
+        columns = self._columns([*[line for _, line in rows], total])
+        for at, (keys, _) in enumerate(rows):
+            lines.append(_row([*map(_plain, keys), *(column[at] for column in columns)]))
         names = [f"**{self._say(msg('total'))}**", *[""] * (len(heads) - 1)]
-        lines.append(_row([*names, *self._numbers(total)]))
+        lines.append(_row([*names, *(column[-1] for column in columns)]))
         return [*lines, ""]
 
-    def _numbers(self, line: SummedUse) -> list[str]:
-        amounts = _amounts(line.held)
-        if self._by_owner.prices is None:
-            return amounts
-        return [*amounts, "" if line.total is None else money(line.total, 2)]
+    def _columns(self, lines: Sequence[SummedUse]) -> list[list[str]]:
+        """Write the columns of lines whose last one is the total of the others, so that written amounts add up."""
+        columns = [_column(list(of)) for of in zip(*(_amounts(line.held) for line in lines), strict=True)]
+        if self._by_owner.prices is not None:
+            costs = _column([line.total or Fraction() for line in lines])
+            columns.append(
+                ["" if line.total is None else text for line, text in zip(lines, costs, strict=True)]
+            )
+        return columns
 
     def _prices(self) -> list[str]:
         prices, asked = self._by_owner.prices, self._by_owner.asked
@@ -153,22 +160,27 @@ class _ReportText:
             (msg("kept by the systems of the nodes"), keep),
         ):
             core, _, memory, gpu, _ = _amounts(amount)
-            lines.append(_row([self._say(title), core, memory, gpu]))
+            lines.append(_row([self._say(title), *(money(part, 2) for part in (core, memory, gpu))]))
         return [*lines, ""]
 
     def _say(self, message: Message) -> str:
         return render(message, self._reader)
 
 
-def _amounts(held: HeldSums) -> list[str]:
+def _amounts(held: HeldSums) -> list[Fraction]:
     idle = max(held.cpu_measured - held.cpu_used, 0)
     return [
-        money(Fraction(held.cpu, CORE_HOUR), 2),
-        money(Fraction(idle, CORE_HOUR), 2),
-        money(Fraction(held.ram, GIB_HOUR), 2),
-        money(Fraction(held.gpu, CORE_HOUR), 2),
-        money(Fraction(held.rom, GIB_DAY), 2),
+        Fraction(held.cpu, CORE_HOUR),
+        Fraction(idle, CORE_HOUR),
+        Fraction(held.ram, GIB_HOUR),
+        Fraction(held.gpu, CORE_HOUR),
+        Fraction(held.rom, GIB_DAY),
     ]
+
+
+def _column(values: Sequence[Fraction]) -> list[str]:
+    parts, total = shown_column(values[:-1], values[-1])
+    return [*parts, total]
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -36,14 +36,18 @@ class RollUp:
         self, db: Database, nodes: Callable[[], Sequence[NodeInfo]], clock: Callable[[], float]
     ) -> None:
         self._db, self._nodes, self._clock = db, nodes, clock
+        self.on_added: list[Callable[[set[str]], None]] = []
+        """Called with the tenants of a lot of spans once it is added up."""
 
     async def roll_up(self) -> int:
         """Add up all spans that have ended; return how many."""
         await self._db.write(self._begin)
         added = 0
         while True:
-            lot = await self._db.write(_add_up)
+            lot, tenants = await self._db.write(_add_up)
             added += lot
+            for told in self.on_added if lot else ():
+                told(tenants)
             if lot < MOST:
                 return added
 
@@ -102,9 +106,9 @@ def capacity_spans(known: object, now: float) -> list[LedgerSpan]:
     ]
 
 
-def _add_up(tx: Tx) -> int:
+def _add_up(tx: Tx) -> tuple[int, set[str]]:
     spans, last = tx.accounting.spans(MOST)
     if spans:
         tx.accounting.add(rolled_up(spans))
         tx.accounting.added_up(last)
-    return len(spans)
+    return len(spans), {span.tenant for span in spans}

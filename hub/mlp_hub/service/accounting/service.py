@@ -2,75 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from fractions import Fraction
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
+from mlp_api.jobs import jobs as jobs_api
 from mlp_api.platform import accounting as api
 from mlp_hub.domain.accounting.days import (
     day_text,
     first_day,
-    month_of,
     month_text,
     months_and_days,
     read_month,
 )
-from mlp_hub.domain.accounting.prices import Cost, PriceList, PricePeriod
+from mlp_hub.domain.accounting.prices import PriceList, PricePeriod
 from mlp_hub.domain.accounting.spans import NODES, NOTHING_HELD, PLATFORM, HeldSums, LedgerSpan, UsageAccount
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.jobs.job import Job, JobSpec
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.service.accounting import wire
-from mlp_hub.service.accounting.rollup import CAPACITY, NAMES_DAYS, RollUp, capacity_spans
+from mlp_hub.service.accounting import costs, wire
+from mlp_hub.service.accounting.rollup import NAMES_DAYS, RollUp
+from mlp_hub.service.accounting.sums import (
+    PRICES,
+    SPLITS,
+    SYSTEM_WORK,
+    SummedUse,
+    UsageAsked,
+    days_of,
+    live_spans,
+    live_sums,
+    parts_of,
+    prices_in,
+    stored_sums,
+)
 from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
 from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 
-SPLITS = ("day", "month", *UsageAccount._fields)
-"""Contract: fields by which lines may be split."""
 MOST_DAYS = 3700
 """Safety: days that one question may span: bounds its time."""
 MOST_LINES = 200_000
 """Safety: lines that one question may add up: bounds memory."""
 AUDITED_KINDS = 20
 """Safety: gpu kinds whose prices are in an entry of the audit log: bounds its size."""
-PRICES = "accounting.prices"
-"""Contract: key of the setting with the price list."""
-SYSTEM_WORK = (NODES, PLATFORM)
-
-
-@dataclass(frozen=True, slots=True)
-class UsageAsked:
-    """Question: days from `since` to before `until`, split by some of `SPLITS`, of a tenant, a user, a kind of work only."""
-
-    since: int
-    until: int
-    by: tuple[str, ...] = ()
-    where: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class SummedUse:
-    """Sums of one line, and their cost; `cost` is None where nothing of it has a price."""
-
-    held: HeldSums = NOTHING_HELD
-    cost: Cost | None = None
-
-    def add(self, held: HeldSums, cost: Cost | None) -> None:
-        """Add sums."""
-        self.held = self.held.plus(held)
-        if cost is not None:
-            self.cost = cost if self.cost is None else self.cost.plus(cost)
-
-    @property
-    def total(self) -> Fraction | None:
-        """Return the whole cost."""
-        return None if self.cost is None else self.cost.total
-
-
 Key = tuple[str, ...]
 """Values of the fields that a line is split by."""
 
@@ -101,8 +78,35 @@ class UsageService:
     def __init__(
         self, db: Database, nodes: Callable[[], Sequence[NodeInfo]], clock: Callable[[], float]
     ) -> None:
-        self._db, self._clock = db, clock
+        self._db, self._nodes, self._clock = db, nodes, clock
         self.roll_up = RollUp(db, nodes, clock)
+        self._prices: tuple[PriceList | None] | None = None
+        self.on_prices: list[Callable[[], None]] = []
+        """Called when the price list has changed."""
+
+    def forget_prices(self) -> None:
+        """Read the price list again: another service may have changed it."""
+        self._prices = None
+        for changed in self.on_prices:
+            changed()
+
+    async def price_list(self) -> PriceList | None:
+        """Return the price list, which is read once."""
+        if self._prices is None:
+            self._prices = (await self._db.read(prices_in),)
+        return self._prices[0]
+
+    async def cost_of_shape(self, spec: JobSpec) -> jobs_api.OfferedCost | None:
+        """Return what a job would cost in an hour and at most; None without prices for today."""
+        prices = await self.price_list()
+        return None if prices is None else costs.offered(prices, spec, self._nodes(), day_at(self._clock()))
+
+    async def cost_of_job(self, job: Job) -> jobs_api.JobCost:
+        """Return the cost of a run until now, from the amounts that the ledger was charged for it."""
+        prices, now = await self.price_list(), self._clock()
+        if prices is None:
+            return costs.UNKNOWN
+        return await self._db.read(lambda tx: costs.of_job(tx, job, prices, now))
 
     async def find(self, asked: UsageAsked, *, nodes: bool = False) -> UsageFound:
         """Return sums; `nodes`: also those of the nodes."""
@@ -144,6 +148,7 @@ class UsageService:
             tx.audit.add(self._clock(), actor, "prices.set", "prices", detail=detail)
 
         await self._db.write(work)
+        self.forget_prices()
         return told
 
     async def remove_prices(self, *, actor: str) -> None:
@@ -156,6 +161,7 @@ class UsageService:
             tx.audit.add(self._clock(), actor, "prices.remove", "prices", detail={})
 
         await self._db.write(work)
+        self.forget_prices()
 
 
 def asked_of(
@@ -219,17 +225,9 @@ def _check(asked: UsageAsked, today: int) -> None:
         )
 
 
-def prices_in(tx: Tx) -> PriceList | None:
-    """Return the stored price list."""
-    stored = tx.settings.get(PRICES)
-    return None if stored is None else wire.prices_of(msgspec.convert(stored, api.Prices))
-
-
 def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
     prices = prices_in(tx)
-    parts: list[tuple[int, int, PricePeriod | None]] = [(asked.since, asked.until, None)]
-    if prices is not None:
-        parts = list(prices.parts(asked.since, asked.until))
+    parts = parts_of(prices, asked)
     grouped = {
         *(["gpu_kind"] if prices is not None else []),
         *(name for name in asked.by if name in UsageAccount._fields),
@@ -251,22 +249,11 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
                 msg("the answer has more than {n} lines; ask for fewer days, or split less", n=MOST_LINES)
             )
 
-    live, own = _live(tx, asked, now)
-    for since, until, price in parts:
-        for grain, first, last in _grains(asked, since, until):
-            for period, keys, held in tx.accounting.sums(
-                grain,
-                first,
-                last,
-                grouped,
-                where=asked.where,
-                but=SYSTEM_WORK,
-                periods="day" in asked.by or (grain == "month" and "month" in asked.by),
-            ):
-                month = period if grain == "month" else month_of(period)
-                add(first_day(period) if grain == "month" else period, month, keys, held, price)
-        for day, account, held in _days_of(live, since, until):
-            add(day, month_of(day), account._asdict(), held, price)
+    live, own = live_spans(tx, asked, now)
+    for day, month, keys, held, price in stored_sums(tx, asked, parts, grouped):
+        add(day, month, keys, held, price)
+    for day, month, keys, held, price in live_sums(live, parts):
+        add(day, month, keys, held, price)
     return UsageFound(
         asked,
         now,
@@ -277,52 +264,6 @@ def _find(tx: Tx, asked: UsageAsked, now: float, *, nodes: bool) -> UsageFound:
     )
 
 
-def _grains(asked: UsageAsked, since: int, until: int) -> Sequence[tuple[str, int, int]]:
-    """Return the stored sums to read for some days: whole months where that is fine enough."""
-    if "name" in asked.by or "name" in asked.where:
-        return [("name", low, high) for low, high in _within_months(since, until)]
-    if "day" in asked.by:
-        return [("day", since, until)]
-    found: list[tuple[str, int, int]] = []
-    for grain, first, last in months_and_days(since, until):
-        parts = [(first, last)] if grain == "month" else _within_months(first, last)
-        found += [(grain, low, high) for low, high in parts]
-    return found
-
-
-def _within_months(since: int, until: int) -> Iterator[tuple[int, int]]:
-    """Split days where a month begins, so that the days of a part are those of one month."""
-    while since < until:
-        end = min(first_day(month_of(since) + 1), until)
-        yield since, end
-        since = end
-
-
-def _live(tx: Tx, asked: UsageAsked, now: float) -> tuple[list[LedgerSpan], list[LedgerSpan]]:
-    """Return the spans that are in no sum yet: of work, and of nodes."""
-    tenant, user = asked.where.get("tenant"), asked.where.get("user")
-    spans = [*tx.accounting.spans_of(tenant, user), *tx.accounting.held_now(now, tenant, user)]
-    spans += capacity_spans(tx.settings.get(CAPACITY), now)
-    work: list[LedgerSpan] = []
-    own: list[LedgerSpan] = []
-    for span in spans:
-        if span.applier in SYSTEM_WORK:
-            own.append(span)
-        elif all(getattr(span.account, name) == value for name, value in asked.where.items()):
-            work.append(span)
-    return work, own
-
-
-def _days_of(
-    spans: Collection[LedgerSpan], since: int, until: int
-) -> Sequence[tuple[int, UsageAccount, HeldSums]]:
-    sums: dict[tuple[int, UsageAccount], HeldSums] = {}
-    for span in spans:
-        for day, account, held in span.by_day(since, until):
-            sums[day, account] = sums.get((day, account), NOTHING_HELD).plus(held)
-    return [(day, account, held) for (day, account), held in sums.items()]
-
-
 def _of_nodes(tx: Tx, asked: UsageAsked, own: Collection[LedgerSpan]) -> dict[str, HeldSums]:
     """Return the sums of the nodes and of their systems."""
     found = dict.fromkeys(SYSTEM_WORK, NOTHING_HELD)
@@ -330,7 +271,7 @@ def _of_nodes(tx: Tx, asked: UsageAsked, own: Collection[LedgerSpan]) -> dict[st
         for grain, first, last in months_and_days(asked.since, asked.until):
             for _, _, held in tx.accounting.sums(grain, first, last, (), where={"work": work}):
                 found[work] = found[work].plus(held)
-    for _, account, held in _days_of(own, asked.since, asked.until):
+    for _, account, held in days_of(own, asked.since, asked.until):
         found[account.work] = found[account.work].plus(held)
     return found
 

@@ -71,7 +71,7 @@ def day_in(text: str, of: str) -> int:
         raise Refused(
             Reason.INVALID,
             msg(
-                "{of} is {text}; write a date from 2000 to 2199 such as 2031-03-01",
+                "the value of {of} is {text}; write a date from 2000 to 2199 such as 2031-03-01",
                 of=of,
                 text=repr(text[:20]),
             ),

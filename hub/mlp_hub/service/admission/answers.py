@@ -74,7 +74,7 @@ class ServerRequests:
         kept, uid = self._admission.kept, request.uid
         if kept is None or kept.pending.get(uid) != replace(request, expires_at=None):
             return False  # no cycle has seen it yet
-        held = self._admission.held is not None or self._admission.cap_of(uid) is not None
+        held = self._admission.held is not None or self._admission.is_held(uid)
         return (held and uid not in kept.promised) or kept.is_inadmissible(uid)
 
     def _refusal(self, request: ResourceRequest) -> Refused:

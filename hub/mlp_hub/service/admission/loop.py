@@ -97,7 +97,7 @@ class Admission:
         self._seen = SeenNodes()
         self._waits = WaitReasons(board, clock)
         self._keys = KeptKeys()
-        self._backoff.held = self._is_held
+        self._backoff.held = self.is_held
         self.decisions = DecisionLog(board.db)
         self._starts = starts
         self._changed = changed
@@ -105,6 +105,7 @@ class Admission:
         self._planning = False
         self._reload = False
         self._held_tenants: Mapping[str, Verdict] = {}
+        self._held_by: dict[str, Mapping[str, Verdict]] = {}
         self._dirty: dict[str, None] = {}
         self._holders: Holders | None = None
         self._holders_changed = True
@@ -162,6 +163,10 @@ class Admission:
         self._reload = why is None  # all are looked at again, and what was written down of them is put right
         self._wake.set()
 
+    def hold_of(self, tenant: str) -> Verdict | None:
+        """Return why nothing of a tenant may start; None where something may."""
+        return self._waits.tenants.get(tenant)
+
     def cap_of(self, uid: str) -> Verdict | None:
         """Return why a job or a pending request waits, if that is because its member holds as much as they may."""
         return self._waits.capped.get(uid)
@@ -178,16 +183,20 @@ class Admission:
         look = partial(held_now, holders, [*waiting, job], holding, self._policy.scheduling, {})
         return (await asyncio.to_thread(look) if self.is_large else look()).get(uid)
 
-    def hold_tenants(self, why: Mapping[str, Verdict]) -> None:
-        """Hold back all jobs of these tenants, for these reasons, until the next call; others pass.
+    def hold_tenants(self, why: Mapping[str, Verdict], *, by: str) -> None:
+        """Hold back all jobs of these tenants, for these reasons, until the next call of the same caller, `by`; others pass.
 
         Running jobs continue.
         """
-        self._held_tenants = dict(why)
+        self._held_by[by] = dict(why)
+        held = {tenant: verdict for each in self._held_by.values() for tenant, verdict in each.items()}
+        if held == self._held_tenants:
+            return
+        self._held_tenants = held
         self._reload = True
         self._wake.set()
 
-    def _is_held(self, uid: str) -> bool:
+    def is_held(self, uid: str) -> bool:
         """Whether a workload waits that is held back itself, or whose tenant is."""
         if uid in self._waits.capped and (uid in self._board.waiting or uid in self.pending):
             return True

@@ -84,7 +84,7 @@ class Forecasts:
 
     async def explain(self, uid: str) -> Why | None:
         """Return why a job waits and until when; None when it does not wait."""
-        if self._admission.held is not None or self._admission.cap_of(uid) is not None:
+        if self._admission.held is not None or self._admission.is_held(uid):
             return self._why_held(uid)
         asked = self._board.jobs.get(uid)
         async with self._turns.turn("" if asked is None else asked.spec.user):
@@ -209,6 +209,8 @@ class Forecasts:
             return Why((never,), None, 0, None, never.headline), {}
         if a.held is not None:
             return Why((a.held,), None, 0, None, a.held.headline), {}
+        if (stopped := a.hold_of(spec.tenant)) is not None:
+            return Why((stopped,), None, 0, None, stopped.headline), {}
         if (capped := await a.cap_of_new(spec, uid)) is not None:
             return Why((capped,), None, 0, None, capped.headline), {}
         probe = waiting_job(spec, uid, now)

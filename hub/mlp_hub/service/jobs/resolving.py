@@ -14,6 +14,7 @@ from mlp_hub.domain.jobs.job import JobSpec
 from mlp_hub.domain.runtime.runtime import BUILT_IN, Runtime, RuntimeState
 from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.executors.workspace import Workspace
+from mlp_hub.logs.concern import current
 from mlp_hub.safe_path import PathKind
 from mlp_hub.service.jobs import validation, wire
 from mlp_language.message import Message, msg
@@ -33,7 +34,7 @@ async def requested_spec(
 
     `own_of` returns the runtimes of its tenant by name, in any state.
     """
-    spec = wire.spec_of(asked, user)
+    spec = replace(wire.spec_of(asked, user), request_id=current().request_id)
     validation.check_request(spec)
     spec = replace(spec, tenant=tenant_for(spec.tenant, *places))
     if spec.runtime not in BUILT_IN:

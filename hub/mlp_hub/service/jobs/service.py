@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from mlp_api.jobs import jobs as jobs_api
@@ -59,6 +59,7 @@ class JobService:
         executor: Executor,
         clock: Callable[[], float],
         full: FullStorages,
+        cost: Callable[[Job], Awaitable[jobs_api.JobCost]],
         scheduling: SchedulingPolicy | None = None,
     ) -> None:
         self.submit = submissions.submit
@@ -73,6 +74,7 @@ class JobService:
         self._executor = executor
         self._clock = clock
         self._full = full
+        self._cost = cost
         self._scheduling = scheduling or SchedulingPolicy()
 
     # ----------------------------------------------------------------- look
@@ -86,6 +88,10 @@ class JobService:
         if job.phase is Phase.QUEUED:
             self._forecasts.look_soon()
         return self._with_memory(job)
+
+    async def cost(self, context: TenantContext, user: str, name: str) -> jobs_api.JobCost:
+        """Return what a run has cost until now."""
+        return await self._cost(await self._find(context, user, name))
 
     async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
         """Return the tenant of a job and what means this run of it; None where there is none: as quickly in either case."""

@@ -48,7 +48,7 @@ class Submissions:
     """Checks jobs of all kinds and takes them in. Whether the asker may is not asked here.
 
     `check_home` refuses a new job of a user whose home is too large, `full` of one whose storage is; `runtimes` returns those of a
-    tenant by name.
+    tenant by name. `cost` is that of a job's shape, and `check_budget` refuses new work of a tenant whose budget is spent.
     """
 
     def __init__(  # noqa: PLR0917 - the composition root gives it all
@@ -64,6 +64,8 @@ class Submissions:
         check_home: Callable[[str], Awaitable[None]],
         full: FullStorages,
         runtimes: Callable[[str], Awaitable[Mapping[str, Runtime]]],
+        cost: Callable[[JobSpec], Awaitable[jobs_api.OfferedCost | None]],
+        check_budget: Callable[[str], None],
     ) -> None:
         self._board = board
         self._admission = admission
@@ -79,6 +81,8 @@ class Submissions:
         self._check_home = check_home
         self._full = full
         self._runtimes = runtimes
+        self._cost = cost
+        self._check_budget = check_budget
 
     async def stop(self) -> None:
         """Take in no more."""
@@ -180,6 +184,7 @@ class Submissions:
     async def submit_brought(self, found: ObservedExternalJob) -> Job:
         """Take in a job that its user made past the hub, once for each; raises `Refused` where it may not run."""
         spec = await self._brought_spec(found)
+        self._check_budget(spec.tenant)
         await self._check_room(spec)
         once = Once(f"brought/{found.what.uid}", found.what.uid)
         try:
@@ -227,6 +232,7 @@ class Submissions:
 
     async def check_replica(self, spec: JobSpec) -> None:
         """Raise `Refused` where a replica of an app could never run."""
+        self._check_budget(spec.tenant)
         spec, packages = await self._with_environment(spec)
         await self._check_runtime(spec, packages)
         await self._feasibility.check(spec)
@@ -262,6 +268,7 @@ class Submissions:
             why,
             self._grace_s,
             await self._networks.network_of(spec.tenant),
+            cost=await self._cost(spec),
             memory=memory.memory_to(past),
             ram_because=memory.chosen_words(past, spec) if asked.ram == memory.AUTO else NOTHING,
         )
@@ -305,6 +312,7 @@ class Submissions:
         spec = await self._checked(user, asked, again)
         if language != DEFAULT:
             spec = replace(spec, language=language)
+        self._check_budget(spec.tenant)
         await self._check_room(spec)
         return spec
 

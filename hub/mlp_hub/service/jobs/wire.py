@@ -264,6 +264,7 @@ def offer_to(
     grace_s: float,
     network: str,
     *,
+    cost: jobs_api.OfferedCost | None,
     memory: MemoryOfEarlierRuns | None = None,
     ram_because: Message = NOTHING,
 ) -> jobs_api.Offer:
@@ -291,6 +292,7 @@ def offer_to(
         network=network,
         memory=memory,
         ram_because=Text(ram_because),
+        cost=cost,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.jobs.tracing import traceparent
 from mlp_hub.domain.stored.data import DATA, targets
 from mlp_hub.domain.stored.storage import StoredKind
 from mlp_hub.executors.base import Code, DataMount, EntryPoint, LaunchSpec
@@ -19,7 +20,9 @@ def launch_spec(
     spec = job.spec
     env = {
         **({"MLP_LANGUAGE": spec.language} if spec.language else {}),
+        "TRACEPARENT": traceparent(job.uid),  # one in `spec.env` is the user's decision
         **spec.env,
+        **({"MLP_REQUEST_ID": spec.request_id} if spec.request_id else {}),
         "MLP_JOB": spec.name,
         "MLP_RUN": str(job.run),
         "MLP_USER": spec.user,

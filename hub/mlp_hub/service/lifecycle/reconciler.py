@@ -18,6 +18,7 @@ from mlp_hub.domain.jobs.job import ALIVE, FINAL, HOLDING, Failure, Job, Phase, 
 from mlp_hub.domain.jobs.run import UsedDataset
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation, Superseded
+from mlp_hub.logs.concern import concerns
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle import next_action as d
 from mlp_hub.service.lifecycle.effects import FencedEffects
@@ -150,6 +151,9 @@ class Reconciler:
 
     async def _look(self, uid: str) -> bool:
         """Take a turn, and show on the job what goes wrong in it; True when it should be looked at again at once."""
+        job = self._board.jobs.get(uid)
+        if job is not None:  # for the log lines of this turn, which is a task of its own
+            concerns(job.spec.request_id, job.spec.user, job.title)
         try:
             again = await self._turn(uid)
             await self._calm(uid)

@@ -45,6 +45,7 @@ class PlatformEvents:
         self.points = CountedMetric(t.POINTS)
         self.points_delay = ObservedMetric(t.POINTS_DELAY)
         self.notices = CountedMetric(t.NOTICES_SENT)
+        self.traces = CountedMetric(t.TRACES)
         for cause in Cause:
             self.failed.begin(cause.value)
         for why in (*_WITHOUT_FAILURE, *(cause.value for cause in Cause)):

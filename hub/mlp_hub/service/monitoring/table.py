@@ -241,6 +241,12 @@ NOTICES_BEHIND = MetricRow(
 NOTICES_AGE = MetricRow(
     "mlp_notices_oldest_age_seconds", _G, "Age of the oldest of these notices.", unit="seconds"
 )
+TRACES = MetricRow(
+    "mlp_traces_runs_total",
+    _C,
+    "Ended runs whose traces were exported to the collector, or dropped because it refused them or did not answer for long.",
+    ("result",),
+)
 
 # --- tenants
 

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp_hub import helpers
@@ -22,6 +23,8 @@ IDLE_S = 120.0
 MEMORY = 1 << 30
 """Safety: bytes of address space: the answers of an address are in memory for a moment."""
 
+TRACES = "--traces"
+"""Contract: argument of the process if it sends spans, and no notices."""
 TROUBLE = {
     "forbidden": msg("the address is private, and the hub's operator does not allow it"),
     "no-host": msg("the host does not exist"),
@@ -36,9 +39,13 @@ TROUBLE = {
 
 
 class Sender:
-    """The process, and who waits for its answers. `first_uid` is as the policy of runs has it."""
+    """The process, and who waits for its answers.
 
-    def __init__(self, policy: NoticePolicy, first_uid: int | None) -> None:
+    `first_uid` is as the policy of runs has it. With `traces` it sends spans, and no notices.
+    """
+
+    def __init__(self, policy: NoticePolicy, first_uid: int | None, *, traces: bool = False) -> None:
+        self._arguments = (TRACES,) if traces else policy.services
         self._policy = policy
         self._uid = helpers.helper_uid(first_uid, helpers.OUTBOUND)
         self._process: asyncio.subprocess.Process | None = None
@@ -67,6 +74,15 @@ class Sender:
         if why == "status":
             return msg("it answered with status {status}", status=int(said["status"]))
         return TROUBLE.get(why, TROUBLE["unreachable"])
+
+    async def spans(self, address: str, spans: Sequence[Mapping[str, Any]]) -> str:
+        """Send spans to a collector; return "" if it took them, "later" if it may take them later, or why it never will."""
+        said = await self._ask(
+            {"act": "send", "kind": "traces", "address": address, "data": {"spans": list(spans)}}
+        )
+        if said.get("why") == "status":
+            return f"it answered with status {int(said['status'])}"
+        return "later" if said.get("why") else ""
 
     async def stop(self) -> None:
         """End the process; waiting callers learn that nothing was accepted."""
@@ -127,7 +143,7 @@ class Sender:
                 return self._process
             within = helpers.Confinement(self._uid, MEMORY, network=True)
             self._process = await asyncio.create_subprocess_exec(
-                *helpers.command("mlp_hub.outbound.sending", within, *self._policy.services),
+                *helpers.command("mlp_hub.outbound.sending", within, *self._arguments),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 env=helpers.environment(),

@@ -152,6 +152,7 @@ _PAGES_OF_REQUESTS = {
     (NoticeKind.ASKED, AskedFor.PLACE): "tenants/TEAM",
     (NoticeKind.ASKED, AskedFor.QUOTA): "admin/requests",
     (NoticeKind.ANSWERED, AskedFor.PLACE): "me",
+    (NoticeKind.BUDGET, AskedFor.BUDGET): "tenants/TEAM",
     (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
     (NoticeKind.IDLE, AskedFor.SERVER): "me",
 }

@@ -67,7 +67,7 @@ class Ledger:
 
     `nodes` lists the nodes as they are now; `ttl_s` is how long a try holds; `changed` is called on the event
     loop after every call that may have made room or taken it; `asks` with the tenant of each request before it is tried;
-    `refuses` says why nothing may be held now, if that is so; `scheduler` decides about pending requests, which keep their place for
+    `refuses` says why nothing may be held now, if that is so, and `refuses_new` why nothing more of a tenant on nodes; `scheduler` decides about pending requests, which keep their place for
     `place_s` after each try: without it nothing is pending.
     """
 
@@ -81,6 +81,7 @@ class Ledger:
         changed: Callable[[], None] = lambda: None,
         asks: Callable[[str], Awaitable[None]] | None = None,
         refuses: Callable[[], Refused | None] = lambda: None,
+        refuses_new: Callable[[str], Refused | None] = lambda _: None,
         scheduler: Scheduler | None = None,
         place_s: float = limits.UNCONFIRMED_S,
     ) -> None:
@@ -91,6 +92,7 @@ class Ledger:
         self.changed = changed
         self._asks = asks
         self._refuses = refuses
+        self._refuses_new = refuses_new
         self._scheduler = scheduler
         self._place_s = place_s
 
@@ -145,6 +147,7 @@ class Ledger:
             return self._try_release(tx, wanted, row, now)
         if _holds(row, wanted):
             return row
+        self._check_new(wanted)
         placed = self._placed(tx, wanted, now)
         caps.check(tx, wanted, now, later=False)
         tx.ledger.put(placed)
@@ -308,6 +311,8 @@ class Ledger:
         if before is not None and _holds(before, wanted):
             return before
         waits = before is not None and before.phase is P.PENDING
+        if not waits:  # one that waits is told so by the scheduler
+            self._check_new(wanted)
         try:
             caps.check(tx, wanted, now, later=True)
             self._placed(tx, wanted, now)
@@ -320,6 +325,12 @@ class Ledger:
         pending = replace(wanted, phase=P.PENDING, created_at=since, expires_at=now + self._place_s)
         tx.ledger.put(pending)
         return pending
+
+    def _check_new(self, wanted: ResourceRequest) -> None:
+        """Raise `Refused` where a tenant may hold no more on nodes; storage is not concerned."""
+        amount = wanted.amount
+        if (amount.cpu or amount.gpu or amount.ram) and (refused := self._refuses_new(wanted.tenant)):
+            raise refused
 
     def _wanted(self, asked: api.ResourceRequestTry, now: float) -> ResourceRequest:
         if "\0" in f"{asked.id}{asked.holder}{asked.user}{asked.node}{asked.gpu_kind}{asked.environment}":

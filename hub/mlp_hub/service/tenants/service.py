@@ -10,13 +10,15 @@ from msgspec import structs
 
 from mlp_api import types as api
 from mlp_api.localized import Text
+from mlp_hub.domain.accounting.days import DAY_S
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.resources import ZERO, Quota, Resources
+from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
 from mlp_hub.domain.runtime.environment import EnvironmentPhase
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Isolation, Member, Role, Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.tenant_files import TenantFiles
+from mlp_hub.service.accounting.sums import jobs_held
 from mlp_hub.service.quota.accounting import Quotas, tree_of
 from mlp_hub.service.quota.lending import LentOut, Share, kinds_in, lent_out, shares_in
 from mlp_hub.service.quota.refusals import holder_of
@@ -32,6 +34,7 @@ from mlp_hub.service.tenants.syncing import GROUP, LOCAL, LeftOut, Sync, sync_of
 from mlp_hub.service.tenants.validation import check_sharing
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import RunTotals, UsageSample
+from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import NOTHING, Message, msg, msgs
 
 T = TypeVar("T")
@@ -255,7 +258,9 @@ class TenantService:
         known = self._took.get(tenant)
         if known is not None and 0 <= now - known[0] < TOTALS_S:
             return known[1]
-        found = tx.runs.totals(tenant, now - HISTORY_S, now)
+        held = jobs_held(tx, tenant, day_at(now) - int(HISTORY_S / DAY_S) + 1, now)
+        most = tx.runs.totals(tenant, now - HISTORY_S, now)
+        found = replace(most, cpu_s=held.cpu / MILLI**2, gpu_s=held.gpu / MILLI**2)
         if len(self._took) >= MOST_TOTALS:
             self._took.clear()
         self._took[tenant] = (now, found)

@@ -159,6 +159,7 @@ export function ErrorBox({ error, retry }: {
             </a>
           </>
         ) : null}
+        {error instanceof ApiError && error.request ? <span class="mlp-dim mlp-request"> {t("Request {id}", { id: error.request })}</span> : null}
       </div>
       {retry ? (
         <button type="button" class="mlp-button mlp-small" onClick={retry}>

@@ -11,11 +11,12 @@ import { commandName, reference, title } from "../../core/jobs/runs";
 import { ran, timing } from "../../core/jobs/spans";
 import type { View } from "../../core/stream/jobstore";
 import { SHOWN } from "../../core/jobs/watching";
-import type { Job } from "../../core/service/wire";
+import { costWords } from "../../core/teams/money";
+import type { Job, JobCost } from "../../core/service/wire";
 import { Actions } from "./Actions";
 import { Empty, ErrorBox, Facts, Icon, Loading, StateBadge } from "../basics/basics";
 import { Curves } from "../charts/Curves";
-import { useNow, useView } from "../basics/hooks";
+import { useLoad, useNow, useView } from "../basics/hooks";
 import { rich } from "../basics/language";
 import { FoldedFiles } from "./Files";
 import { LogTail } from "./LogTail";
@@ -24,6 +25,7 @@ import { t } from "../../core/format/language";
 
 /** How often the files of a job that runs are asked for again, while they are shown. */
 const FILES_EVERY = 10_000;
+const COST_EVERY = 60_000;
 
 export interface MonitorProps {
   client: Client;
@@ -74,7 +76,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
           {rich(t("Submitted again as run {run}. To see it: {command}", { run: again.run }), { command: <code>{`%mlp watch ${commandName(again)}`}</code> })}
         </p>
       ) : null}
-      <JobFacts job={job} now={now} />
+      <JobFacts job={job} now={now} client={page ? client : null} />
       <StateReason job={job} view={view} />
       <LoginNote view={view} client={client} live={live} />
       <WhyBox job={job} why={view.why} now={now} />
@@ -101,7 +103,15 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
   );
 }
 
-function JobFacts({ job, now }: { job: Job; now: number }): JSX.Element {
+function JobFacts({ job, now, client }: {
+  job: Job;
+  now: number;
+  /** Where its cost is asked for; null where it is not shown. */
+  client: Client | null;
+}): JSX.Element {
+  const path = `${paths.job(job.user, reference(job))}/cost`;
+  const found = useLoad(`cost ${path} ${job.phase} ${client !== null}`, async () => (client ? client.get<JobCost>(path) : null), client && !isFinal(job.phase) ? COST_EVERY : 0);
+  const cost = found.data ? costWords(found.data) : "";
   const started = ms(job.started_at);
   const ended = ms(job.finished_at);
   const time =
@@ -120,6 +130,7 @@ function JobFacts({ job, now }: { job: Job; now: number }): JSX.Element {
     ...(job.time_limit ? [[t("Time limit"), duration(job.time_limit)]] : []),
     ...(restarts(job) ? [[t("Restarts"), String(restarts(job))]] : []),
     [t("Time"), time],
+    ...(cost ? [[t("Cost"), cost]] : []),
   ] as [string, string][];
   return <Facts facts={facts} />;
 }

@@ -73,9 +73,9 @@ export function params(text: string): Record<string, string | number | boolean> 
 /** Request for the offer of a job by its name and shape; its memory and cores do not matter to what earlier runs used. */
 export function offerPath(body: JobCreate): string {
   const asked: Record<string, string> = { name: body.name, workers: String(body.workers ?? 1) };
-  if (body.runtime) asked.runtime = body.runtime;
-  if (body.gpu) asked.gpu = String(body.gpu);
-  if (body.tenant) asked.tenant = body.tenant;
+  for (const field of ["runtime", "tenant", "ps", "cpu", "gpu", "gpu_kind", "ram", "time_limit"] as const) {
+    if (body[field] && body[field] !== "auto") asked[field] = String(body[field]);
+  }
   return `/offer?${new URLSearchParams(asked).toString()}`;
 }
 

@@ -27,6 +27,24 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+
+  /** The id of the request that failed, which the operator finds in the logs; empty where none is known. */
+  request = "";
+
+  /** Take the id from an answer, if it is one: another server may have answered. */
+  of(id: unknown): this {
+    if (typeof id === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(id)) this.request = id;
+    return this;
+  }
+}
+
+/** What the body of a failed request may have; nothing of it is certain, because another server may have answered. */
+interface FailureBody {
+  msg?: unknown;
+  reason?: unknown;
+  message?: unknown;
+  request_id?: unknown;
+  detail?: { id?: unknown; args?: Args };
 }
 
 export interface ClientDeps {
@@ -186,20 +204,22 @@ export class Client {
   }
 
   private async failure(response: Response): Promise<ApiError> {
-    const { status } = response;
-    let msg = "";
-    let reason = "";
-    let plain = "";
-    let server = ""; // what a notebook server says for itself
+    let body: FailureBody = {};
     try {
-      const body = (await response.json()) as { msg?: unknown; reason?: unknown; message?: unknown; detail?: { id: string; args?: Args } };
-      if (typeof body.msg === "string") msg = body.msg;
-      if (typeof body.reason === "string") reason = body.reason;
-      plain = body.detail ? fill(body.detail.id, body.detail.args ?? {}) : msg;
-      if (typeof body.message === "string") server = body.message;
+      const found: unknown = await response.json();
+      if (found && typeof found === "object") body = found;
     } catch {
       // not JSON: an answer of the proxy or of somebody else
     }
+    return this.explained(response, body).of(response.headers.get("X-Request-ID") ?? body.request_id);
+  }
+
+  private explained(response: Response, body: FailureBody): ApiError {
+    const { status } = response;
+    const msg = typeof body.msg === "string" ? body.msg : "";
+    const reason = typeof body.reason === "string" ? body.reason : "";
+    const plain = typeof body.detail?.id === "string" ? fill(body.detail.id, body.detail.args ?? {}) : msg;
+    const server = typeof body.message === "string" ? body.message : ""; // what a notebook server says for itself
     if (this.passed && status === 403 && !msg && server) {
       return new ApiError("auth", t("This page's notebook server no longer recognizes you: load the page again"), status);
     }
@@ -275,6 +295,8 @@ export const paths = {
   simulate: "/simulate?chart=true",
   jobStream: (user: string, job: string, since: number): string =>
     `/users/${enc(user)}/jobs/${enc(job)}:stream?since=${since}`,
+  budgets: (user: string): string => `/users/${enc(user)}/budgets`,
+  budget: (tenant: string): string => `/tenants/${enc(tenant)}/budget`,
   quota: (user: string): string => `/users/${enc(user)}/quota`,
   idleServers: (user: string): string => `/users/${enc(user)}/idle_servers`,
   keepServer: (user: string): string => `/users/${enc(user)}/idle_servers:keep`,

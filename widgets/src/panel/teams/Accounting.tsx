@@ -1,13 +1,16 @@
 /** What was held and used, and its cost: by day as a chart, by owner and kind of work as a table, and as files. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { BudgetBars } from "../../components/basics/BudgetBars";
 import { Empty, ErrorBox, Loading, Table, type Column } from "../../components/basics/basics";
 import { useLoad, useNow } from "../../components/basics/hooks";
 import { PageHead, Select } from "../../components/basics/form";
 import { trim } from "../../core/format/format";
 import { t } from "../../core/format/language";
 import { amountOf, barsOf, filePath, HOUR_S, linesPath, monthsUntil, shownOf, splitsOf, usedOf, type Shown, type Whose } from "../../core/teams/accounting";
-import type { UsageLine, UsageLines } from "../../core/service/wire";
+import { column } from "../../core/teams/money";
+import { ApiError, paths, type Client } from "../../core/service/api";
+import type { BudgetState, UsageLine, UsageLines } from "../../core/service/wire";
 import { useHub } from "../shared/context";
 
 const EVERY = 60_000;
@@ -42,6 +45,24 @@ const shown = (line: UsageLine, split: string): string => {
   return split === "user" && !value ? t("former members") : value;
 };
 
+/** The budget of a team; null where it has none. */
+export async function budgetOf(client: Client, tenant: string): Promise<BudgetState | null> {
+  try {
+    return await client.get<BudgetState>(paths.budget(tenant));
+  } catch (error) {
+    if (error instanceof ApiError && error.reason === "NotFound") return null;
+    throw error;
+  }
+}
+
+/** The budgets that belong to a page of usage: of one's teams, of one team, or of all. */
+async function budgetsOf(client: Client, whose: Whose): Promise<BudgetState[]> {
+  if (whose === "all") return (await client.list<BudgetState>("/budgets")).items;
+  if ("user" in whose) return (await client.list<BudgetState>(paths.budgets(whose.user))).items;
+  const found = await budgetOf(client, whose.tenant);
+  return found ? [found] : [];
+}
+
 export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
   const { client } = useHub();
   const now = useNow(EVERY);
@@ -50,6 +71,7 @@ export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
   const key = typeof whose === "string" ? whose : JSON.stringify(whose);
   const days = useLoad(`accounting days ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, ["day"])), EVERY);
   const owners = useLoad(`accounting ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, by)), EVERY);
+  const budgets = useLoad(`budgets ${key}`, () => budgetsOf(client, whose), EVERY);
   const title = typeof whose === "string" ? t("Usage of all") : "tenant" in whose ? t("Usage of {tenant}", { tenant: whose.tenant }) : t("Usage");
   const error = days.error ?? owners.error;
   const found = owners.data;
@@ -68,6 +90,12 @@ export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
       }} /> : null}
       {!found && !error ? <Loading what={t("Loading the usage")} /> : null}
       {found && !found.lines.length ? <Empty title={t("Nothing was held in this span")} /> : null}
+      {budgets.data?.length ? (
+        <section class="mlp-card" aria-label={t("Budgets")}>
+          <div class="mlp-card-head"><h2>{t("Budgets")}</h2></div>
+          <BudgetBars budgets={budgets.data} named={typeof whose === "string" || "user" in whose} />
+        </section>
+      ) : null}
       {found?.lines.length && days.data ? <Days found={days.data} /> : null}
       {found?.lines.length ? <Owners found={found} by={by} /> : null}
       {found?.nodes ? <NodesUse found={found} /> : null}
@@ -120,17 +148,25 @@ function Days({ found }: { found: UsageLines }): JSX.Element {
 const unitOf = (found: UsageLines, of: Shown): string => (of === "cost" ? (found.currency ?? "") : TITLES[of]());
 
 function Owners({ found, by }: { found: UsageLines; by: string[] }): JSX.Element {
-  const hours = (seconds: number): string => trim(seconds / HOUR_S, 2);
+  /** A column whose written lines add up to its total. */
+  const summed = (title: string, amount: (line: UsageLine) => number): Column<UsageLine> => {
+    const { parts, total } = column(found.lines.map(amount), amount(found.total));
+    const texts = new Map(found.lines.map((line, at) => [line, parts[at] ?? ""]));
+    return { title, kind: "num", cell: (line) => texts.get(line) ?? total };
+  };
   const numbers: Column<UsageLine>[] = [
-    { title: t("Core-hours"), kind: "num", cell: (line) => hours(line.core_s) },
-    { title: t("used"), kind: "num", cell: (line) => hours(line.core_used_s) },
-    { title: t("idle"), kind: "num", cell: (line) => hours(line.core_idle_s) },
-    { title: t("not measured"), kind: "num", cell: (line) => hours(line.core_unmeasured_s) },
-    { title: t("GiB-hours"), kind: "num", cell: (line) => hours(line.memory_gib_s) },
-    { title: t("GPU-hours"), kind: "num", cell: (line) => hours(line.gpu_s) },
-    { title: t("GiB-days"), kind: "num", cell: (line) => trim(line.storage_gib_days, 2) },
+    summed(t("Core-hours"), (line) => line.core_s / HOUR_S),
+    summed(t("used"), (line) => line.core_used_s / HOUR_S),
+    summed(t("idle"), (line) => line.core_idle_s / HOUR_S),
+    summed(t("not measured"), (line) => line.core_unmeasured_s / HOUR_S),
+    summed(t("GiB-hours"), (line) => line.memory_gib_s / HOUR_S),
+    summed(t("GPU-hours"), (line) => line.gpu_s / HOUR_S),
+    summed(t("GiB-days"), (line) => line.storage_gib_days),
   ];
-  if (found.currency !== null) numbers.push({ title: t("Cost in {currency}", { currency: found.currency }), kind: "num", cell: (line) => (line.cost === null ? "" : Number(line.cost).toFixed(2)) });
+  if (found.currency !== null) {
+    const cost = summed(t("Cost in {currency}", { currency: found.currency }), (line) => Number(line.cost ?? 0));
+    numbers.push({ ...cost, cell: (line) => (line.cost === null ? "" : cost.cell(line)) });
+  }
   const columns: Column<UsageLine>[] = [
     ...by.map((split, at): Column<UsageLine> => ({ title: SPLITS[split]?.() ?? split, kind: at ? "tight" : "name", cell: (line) => (line === found.total ? (at ? "" : t("Total")) : shown(line, split)) })),
     ...numbers,

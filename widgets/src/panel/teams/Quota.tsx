@@ -3,13 +3,14 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../../components/basics/basics";
 import { useLoad, useNow } from "../../components/basics/hooks";
+import { BudgetBars } from "../../components/basics/BudgetBars";
 import { QuotaBars } from "../../components/basics/QuotaBars";
 import { paths } from "../../core/service/api";
 import { COUNTED, heldOf, ROWS } from "../../core/format/dimensions";
 import { ago, bytes, cores, ram } from "../../core/format/format";
 import { remember } from "../../core/accounts/firststeps";
 import { pinned, replicaName } from "../../core/jobs/runs";
-import type { Holding, Usage } from "../../core/service/wire";
+import type { BudgetState, Holding, Usage } from "../../core/service/wire";
 import { useHub } from "../shared/context";
 import { PageHead } from "../../components/basics/form";
 import { href, hubPage, Link } from "../shared/address";
@@ -51,6 +52,7 @@ export function Holdings({ holdings, linkUser }: { holdings: Holding[]; linkUser
 export function QuotaPage(): JSX.Element {
   const { client, session } = useHub();
   const usage = useLoad("quota", () => client.list<Usage>(paths.quota(session.username)), 5000);
+  const budgets = useLoad("budgets", () => client.list<BudgetState>(paths.budgets(session.username)), 60_000);
   const items = usage.data?.items ?? [];
   useEffect(() => remember(session.username, { quota: true }), [session.username]);
   return (
@@ -70,6 +72,7 @@ export function QuotaPage(): JSX.Element {
             {u.tenant.description ? <span class="mlp-dim">{u.tenant.description}</span> : null}
           </div>
           <QuotaBars tenant={u.tenant} />
+          <BudgetBars budgets={(budgets.data?.items ?? []).filter((one) => one.tenant === u.tenant.name)} />
           <Holdings holdings={u.holdings} linkUser={(user) => user === session.username || session.admin} />
         </section>
       ))}

@@ -26,6 +26,8 @@ import { Runtimes } from "./Runtimes";
 import { Secrets } from "../stored/Secrets";
 import { Caps, Joins, MoreQuota, TeamAudit } from "./Team";
 import { TenantForm } from "./TenantForm";
+import { budgetOf } from "./Accounting";
+import { BudgetBars } from "../../components/basics/BudgetBars";
 import { UsageOverTime } from "./UsageOverTime";
 import { n, t } from "../../core/format/language";
 
@@ -142,6 +144,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
     EVERY,
   );
   useQueueHints(client, () => void state.reload(), session.admin);
+  const budget = useLoad(`budget ${name}`, () => budgetOf(client, name), 60_000);
   const tenant = state.data?.usage.tenant ?? null;
   return (
     <>
@@ -207,6 +210,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
               <h2>{t("Quota in use")}</h2>
             </div>
             <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
+            {budget.data ? <BudgetBars budgets={[budget.data]} /> : null}
             <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
           </section>
           <UsageOverTime tenant={tenant} history={state.data.usage.history} jobs={state.data.usage.jobs} />

@@ -14,6 +14,7 @@ from mlp_api.jobs.jobs import (
     Heartbeat,
     Job,
     JobAttempt,
+    JobCost,
     JobCreate,
     JobName,
     JobState,
@@ -140,6 +141,11 @@ async def _known_tenant(call: Call, tenant: str) -> None:
 async def get(call: Call) -> Job:
     """Show a job with its status."""
     return await call.platform.jobs.get(call.context, call.user, call.params["job"])
+
+
+async def cost(call: Call) -> JobCost:
+    """Show the cost of a run until now, of all amounts that the quota was charged for it."""
+    return await call.platform.jobs.cost(call.context, call.user, call.params["job"])
 
 
 async def cancel(call: Call) -> Job:
@@ -362,6 +368,7 @@ ROUTES = (
     Route(
         "GET", _JOBS, list_, "List a user's jobs", Relation.SELF, JOBS_READ, query=JobQuery, reply=list[Job]
     ),
+    Route("GET", f"{_JOB}/cost", cost, "What a job has cost", Relation.OWNED, JOBS_READ, reply=JobCost),
     Route("GET", _JOB, get, "Show a job", Relation.OWNED, JOBS_READ, reply=Job, job_token=True),
     Route("PUT", f"{_JOB}:cancel", cancel, "Cancel a job", Relation.OWNED, JOBS_WRITE, reply=Job),
     Route("PUT", f"{_JOB}:suspend", suspend, "Suspend a job", Relation.OWNED, JOBS_WRITE, reply=Job),

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from mlp_api.platform.accounting import Prices, UsageLines
+from mlp_api.platform.accounting import BudgetSet, BudgetState, Prices, UsageLines
 from mlp_api.types import LINE_PATTERN, Name
-from mlp_hub.api.auth.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, TENANTS_READ
+from mlp_hub.api.auth.scopes import CLUSTER_READ, CLUSTER_WRITE, JOBS_READ, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.service.accounting import focus, report
-from mlp_hub.service.accounting.service import UsageAsked, asked_of
+from mlp_hub.service.accounting.service import asked_of
+from mlp_hub.service.accounting.sums import UsageAsked
 
 Text = Annotated[str, Meta(min_length=1, max_length=255, pattern=LINE_PATTERN)]
 DayText = Annotated[str, Meta(min_length=1, max_length=20, pattern=LINE_PATTERN)]
@@ -119,6 +120,32 @@ async def remove_prices(call: Call) -> str:
     return ""
 
 
+async def budget(call: Call) -> BudgetState:
+    """Show a tenant's budget and its spent part."""
+    return await call.platform.budgets.get(call.params["tenant"])
+
+
+async def budgets(call: Call) -> Sequence[BudgetState]:
+    """List the budgets of all tenants with their spent parts."""
+    return await call.platform.budgets.all()
+
+
+async def own_budgets(call: Call) -> Sequence[BudgetState]:
+    """List the budgets of a user's tenants with their spent parts."""
+    return await call.platform.budgets.of_user(call.user)
+
+
+async def set_budget(call: Call) -> BudgetState:
+    """Set a tenant's budget. Each level has one notice in a period, to admins."""
+    return await call.platform.budgets.set_budget(call.params["tenant"], call.body, actor=call.principal.name)
+
+
+async def remove_budget(call: Call) -> str:
+    """Remove a tenant's budget. Work that it held back starts."""
+    await call.platform.budgets.remove(call.params["tenant"], actor=call.principal.name)
+    return ""
+
+
 def _asked(call: Call, **where: str | None) -> UsageAsked:
     query: SpanAsked = call.query
     return asked_of(
@@ -160,6 +187,7 @@ async def _report(call: Call, *, tenant: str | None = None) -> Reply:
 _OWN, _OF, _ALL = "/users/{user}/accounting", "/tenants/{tenant}/accounting", "/accounting"
 S, A, P = Relation.SELF, Relation.TENANT_ADMIN, Relation.PLATFORM
 J, R, C = JOBS_READ, TENANTS_READ, CLUSTER_READ
+_BUDGET = "/tenants/{tenant}/budget"
 _CSV, _MD = "text/csv", "text/markdown"
 
 ROUTES = (
@@ -220,4 +248,29 @@ ROUTES = (
         bucket="change",
     ),
     Route("DELETE", "/prices", remove_prices, "Remove the price list", P, CLUSTER_WRITE, bucket="change"),
+    Route("GET", "/budgets", budgets, "Budgets of all tenants", P, C, reply=list[BudgetState]),
+    Route(
+        "GET",
+        "/users/{user}/budgets",
+        own_budgets,
+        "Budgets of a user's tenants",
+        S,
+        R,
+        reply=list[BudgetState],
+    ),
+    Route("GET", _BUDGET, budget, "The budget of a tenant", Relation.MEMBER, R, reply=BudgetState),
+    Route(
+        "PUT",
+        _BUDGET,
+        set_budget,
+        "Set the budget of a tenant",
+        P,
+        TENANTS_WRITE,
+        body=BudgetSet,
+        reply=BudgetState,
+        bucket="change",
+    ),
+    Route(
+        "DELETE", _BUDGET, remove_budget, "Remove the budget of a tenant", P, TENANTS_WRITE, bucket="change"
+    ),
 )

@@ -137,6 +137,12 @@ SERVICE = Dashboard(
                     width=12,
                     help="Empty if nobody has a channel.",
                 ),
+                _P(
+                    "Exported traces by result, per hour",
+                    _U.NUMBER,
+                    (_Q("sum by (result) (increase(mlp_traces_runs_total[1h]))", "{{result}}"),),
+                    help="Empty if no collector of traces is set.",
+                ),
             ),
         ),
         DashboardRow(

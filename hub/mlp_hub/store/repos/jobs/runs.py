@@ -127,6 +127,16 @@ class Runs(Repo):
         )
         return list(self._c.scalars(query))
 
+    def ended_since(self, since: float, most: int) -> list[str]:
+        """Return the uids of runs that ended since then, the first to end first; if more than `most`, the last of them."""
+        query = (
+            select(job.c.uid)
+            .where(job.c.phase.in_(_FINAL), job.c.finished_at >= since)
+            .order_by(job.c.finished_at.desc())
+            .limit(most)
+        )
+        return list(self._c.scalars(query))[::-1]
+
     def newest_finished(
         self, context: TenantContext, *, looked_at: int, of_user: int, most: int, longest_spec: int
     ) -> list[EarlierRun]:

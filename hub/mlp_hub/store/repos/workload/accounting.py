@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Row, and_, case, delete, func, select, tex
 from mlp_hub.domain.accounting.days import DAY_S
 from mlp_hub.domain.accounting.spans import HeldSums, LedgerSpan, UsageAccount
 from mlp_hub.domain.resources import Pairs
-from mlp_hub.domain.workload.ledger import HELD, RequestPhase
+from mlp_hub.domain.workload.ledger import HELD, OF_JOBS, RequestPhase
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.tables import ledger_span, resource_request
@@ -26,6 +26,9 @@ _SUMS = [
 """Two sums of each column: one alone of a large site and a year would not fit the database's numbers."""
 _HELD = [p.value for p in sorted(HELD)]
 _TRIED = RequestPhase.TRIED.value
+_ATTEMPT = case((resource_request.c.applier == OF_JOBS, resource_request.c.id))
+_BRIEF = ("name", "run")
+"""Contract: grains of details, which are kept for a while."""
 
 
 class Accounting(Repo):
@@ -52,9 +55,9 @@ class Accounting(Repo):
     def held_now(self, now: float, tenant: str | None = None, user: str | None = None) -> list[LedgerSpan]:
         """Return what is held at `now` as spans that end there; of a tenant or a user only."""
         r = resource_request
-        query = select(r, r.c.since.label("begins"), _until(now).label("ends")).where(
-            _counts(now), *_of(r, tenant, user)
-        )
+        query = select(
+            r, r.c.since.label("begins"), _until(now).label("ends"), _ATTEMPT.label("attempt")
+        ).where(_counts(now), *_of(r, tenant, user))
         return [_span_of(row) for row in self._c.execute(query)]
 
     def cut_held(self, at: float) -> None:
@@ -64,6 +67,7 @@ class Accounting(Repo):
         values = {
             **{name: r.c[name] for name in columns},
             "shares": case((and_(r.c.gpu > 0, r.c.kinds.is_(None)), r.c.shares)),
+            "attempt": _ATTEMPT,
             "begins": r.c.since,
             "ends": until,
         }
@@ -128,8 +132,8 @@ class Accounting(Repo):
         return found
 
     def delete_names(self, before: int) -> int:
-        """Remove the sums by name of days before this one; those by day stay. Return how many."""
-        old = and_(t.c.grain == "name", t.c.period < before)
+        """Remove the sums by name and by run of days before this one; those by day stay. Return how many."""
+        old = and_(t.c.grain.in_(_BRIEF), t.c.period < before)
         return int(self._c.execute(delete(t).where(old)).rowcount)
 
     def rename_tenant(self, name: str) -> None:
@@ -191,6 +195,7 @@ def _span_of(row: Row[Any]) -> LedgerSpan:
         row.begins,
         row.ends,
         row.counted,
+        attempt=row.attempt,
         **measured,
     )
 

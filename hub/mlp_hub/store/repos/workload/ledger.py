@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 
 from mlp_hub.domain.resources import ZERO, Resources
-from mlp_hub.domain.workload.ledger import HELD, RequestPhase, ResourceRequest
+from mlp_hub.domain.workload.ledger import HELD, OF_JOBS, RequestPhase, ResourceRequest
 from mlp_hub.store import codec
 from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.rows import Rows
@@ -105,6 +105,7 @@ _SPAN = {
         for name in ("applier", "tenant", "user", "holder", "cpu", "gpu", "ram", "rom", "kinds", "counted")
     },
     "shares": case((and_(t.c.gpu > 0, t.c.kinds.is_(None)), t.c.shares)),
+    "attempt": case((t.c.applier == OF_JOBS, t.c.id)),
     "begins": t.c.since,
     "ends": _UNTIL,
     "cpu_used": bindparam("cpu_used", type_=BigInteger),

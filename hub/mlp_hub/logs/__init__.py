@@ -1,0 +1,1 @@
+"""Lines of logs, and their concern: the request, its user, its job."""

@@ -1,0 +1,1 @@
+"""Budgets of teams: their use cases, notices of levels, and the stop of new work."""
