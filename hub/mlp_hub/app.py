@@ -48,6 +48,7 @@ from mlp_hub.service.config import (
     DiskPolicy,
     KeepPolicy,
     MailPolicy,
+    MonitoringPolicy,
     NoticePolicy,
     RunPolicy,
 )
@@ -217,6 +218,12 @@ def audit_of(settings: Settings) -> AuditPolicy:
     return AuditPolicy(settings.audit_heads_file, settings.audit_syslog, settings.audit_webhook)
 
 
+def monitoring_of(settings: Settings) -> MonitoringPolicy:
+    """Tell the platform what else its metrics show."""
+    certificate = None if settings.tls is None else settings.tls[0]
+    return MonitoringPolicy(settings.metrics_people, certificate, settings.backup_record)
+
+
 def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
     backend = backend_of(settings)
@@ -225,6 +232,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         idle=IdlePolicy(settings.idle_quota_after, settings.idle_quota_floor),
         keep=keep_of(settings),
         audit=audit_of(settings),
+        monitoring=monitoring_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,

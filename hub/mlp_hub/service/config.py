@@ -79,6 +79,15 @@ class BrokerPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class MonitoringPolicy:
+    """What metrics show beside the platform's own state: people, the certificate of the public port, the record of the last backup."""
+
+    people: int = 0  # at most; those with the largest homes
+    certificate: Path | None = None
+    backup: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MailPolicy:
     """Server that mail is sent by."""
 
@@ -114,6 +123,7 @@ class RunPolicy:
     idle: IdlePolicy = field(default_factory=IdlePolicy)  # when guarantees of idle tenants shrink
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
     audit: AuditPolicy = field(default_factory=AuditPolicy)  # where heads of the audit log are written
+    monitoring: MonitoringPolicy = field(default_factory=MonitoringPolicy)
     disk: DiskPolicy = field(default_factory=DiskPolicy)  # how full the disk may become
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
     job_network: str = "none"  # none or outbound, of tenants that say nothing

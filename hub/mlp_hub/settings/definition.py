@@ -135,6 +135,18 @@ class Settings(
         "replicas, each further one at the next port. A token is needed here too. Empty: nowhere.",
         kind="str",
     )
+    metrics_people: int = setting(
+        500,
+        "People at most whose homes and teams `GET /metrics` shows by name, for the dashboards of JupyterHub, those with the largest homes first; 0: nobody.",
+        kind="int",
+        low=0,
+        high=20_000,
+    )
+    dcgm_job_dir: Path | None = setting(
+        None,
+        "Directory in which a file for each GPU names its jobs, on one machine: the DCGM exporter reads it by `--hpc-job-mapping-dir`. Unset: none.",
+        kind="path",
+    )
     service_proxies: tuple[str, ...] = setting(
         ("127.0.0.0/8", "::1"),
         "Addresses or networks whose connections to `service_listen` are taken, and whose X-Forwarded-For is believed.",

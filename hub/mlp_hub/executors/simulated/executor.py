@@ -133,6 +133,11 @@ class SimulatedExecutor(Fenced):
         """Return nothing: there is no cluster."""
         return {}
 
+    def namespace_of(self, tenant: str) -> str:
+        """Return nothing: there is no cluster."""
+        del tenant
+        return ""
+
     async def node_use(self) -> Sequence[NodeUse]:
         """Return nothing: simulated nodes use nothing."""
         return ()

@@ -47,6 +47,7 @@ class AlertRule:
 
 _IDLE = 'sum by (node) (rate(mlp_node_cpu_seconds_total{mode=~"idle|iowait"}[5m]))'
 _ALL = "sum by (node) (rate(mlp_node_cpu_seconds_total[5m]))"
+_CORES = 'sum by (node) (mlp_node_cpu_used_cores) / sum by (node) (mlp_node_capacity{resource="cpu"})'
 _ENDED = 'mlp_jobs_ended_total{result=~"finished|failed"}[1h]'
 _FAILED = 'mlp_jobs_ended_total{result="failed"}[1h]'
 
@@ -54,7 +55,7 @@ RULES: tuple[AlertRule, ...] = (
     AlertRule(
         "MLPNodeCpuHigh",
         "warning",
-        f"1 - {_IDLE} / {_ALL}",
+        f"(1 - {_IDLE} / {_ALL} or {_CORES})",
         ">",
         0.8,
         10 * MINUTE_S,
@@ -325,6 +326,44 @@ RULES: tuple[AlertRule, ...] = (
         "Notices to people wait for more than a day, which is longer than any quiet hours.",
         "The page of the notifications shows why a channel refuses them. `mlp_notices_sent_total` counts by kind of channel.",
         "s",
+    ),
+    AlertRule(
+        "MLPCertificateEnds",
+        "warning",
+        "min(mlp_certificate_expiry_timestamp_seconds) - time()",
+        "<",
+        1_209_600,
+        10 * MINUTE_S,
+        "The certificate of the public port ends soon",
+        "The certificate of the public port ends in {value}.",
+        "The certificate of the public port ends within 14 days. Browsers refuse it afterwards.",
+        "Put the renewed certificate in the file of `MLP_TLS_CERT` and restart the hub. `mlp-hub doctor` checks its names and its end.",
+        "s",
+    ),
+    AlertRule(
+        "MLPBackupOld",
+        "warning",
+        "time() - max(mlp_backup_last_timestamp_seconds)",
+        ">",
+        691_200,
+        10 * MINUTE_S,
+        "The last backup is old",
+        "The last backup was made {value} ago.",
+        "`mlp-hub backup` made its last backup more than eight days ago. A site that backs up by other means never gets this alert.",
+        "Look at the log of the program that calls `mlp-hub backup`, and at the room where it writes.",
+        "s",
+    ),
+    AlertRule(
+        "MLPPointsLag",
+        "warning",
+        "max(mlp_points_lag_messages)",
+        ">",
+        10_000,
+        10 * MINUTE_S,
+        "Messages with metric points pile up in Kafka",
+        "Kafka has {value} messages that the service has not read.",
+        "The service reads metric points more slowly than jobs write them, or not at all. Nothing is lost while Kafka keeps them.",
+        "Compare `mlp_store_commit_duration_seconds`: a slow database is the usual reason. Check that Kafka keeps messages for long enough.",
     ),
 )
 """All rules. The first five are those that every site wants: cpu, gpu, memory, failures, a team over its quota."""

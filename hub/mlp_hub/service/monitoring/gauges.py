@@ -154,6 +154,7 @@ def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook, uses: Sequence[NodeU
     ):
         yield row, [((name, resource), n) for name, amount in of.items() for resource, n in amounts(amount)]
     yield t.NODE_CPU, [((use.node, mode), s) for use in uses for mode, s in use.cpu_s.items()]
+    yield t.NODE_CORES, _known(((use.node,), use.cpu) for use in uses)
     for row, fields in (
         (t.NODE_MEMORY, {"total": "memory_total", "available": "memory_available"}),
         (t.NODE_DISK, {"total": "disk_total", "available": "disk_available"}),

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.pools import WorkKind, run_in
+from mlp_hub.service.config import MonitoringPolicy
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.monitoring import gauges
 from mlp_hub.service.monitoring import table as t
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.monitoring.gauges import Family
 from mlp_hub.service.monitoring.look import DatabaseLook, look_at
+from mlp_hub.service.monitoring.operator_files import OperatorFiles, of_files
 from mlp_hub.service.monitoring.parts import MonitoredParts
+from mlp_hub.service.monitoring.people import PEOPLE_S, PeopleLook, look_at_people, of_people
 
 if TYPE_CHECKING:
     from mlp_hub.service.monitoring.exposition import Exposition
@@ -35,8 +38,11 @@ SHARED_S = 0.5
 class Monitoring:
     """Metrics of one platform; `clock` gives seconds since the epoch."""
 
-    def __init__(self, parts: MonitoredParts, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, parts: MonitoredParts, clock: Callable[[], float], policy: MonitoringPolicy = MonitoringPolicy()
+    ) -> None:
         self._parts = parts
+        self._policy = policy
         self._clock = clock
         self.version = ""
         self.events = PlatformEvents(clock)
@@ -44,6 +50,9 @@ class Monitoring:
         """Further metrics of this replica, of parts that the service does not know."""
         self._exposition: Exposition | None = None
         self._look = DatabaseLook(float("-inf"))
+        self._people = PeopleLook()
+        self._people_looked = float("-inf")  # of time.monotonic
+        self._files = OperatorFiles(policy.certificate, policy.backup)
         self._looked = float("-inf")  # of time.monotonic
         self._texts: dict[bool, tuple[float, tuple[bytes, str]]] = {}
         self._one = asyncio.Lock()
@@ -107,6 +116,10 @@ class Monitoring:
             found += gauges.of_tenants(parts, look)
             found += gauges.of_look(look, now)
             found += gauges.of_nodes(parts.nodes(), look, uses)
+            found += of_people(await self._look_at_people(), parts.executor.namespace_of)
+            found += of_files(await run_in(WorkKind.SCRAPES, self._files.look))
+            if parts.lag() is not None:
+                found.append((t.POINTS_LAG, [((), float(parts.lag() or 0))]))
             if self.events.last_cycle is not None:
                 found.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
         for source in self.sources:
@@ -141,6 +154,18 @@ class Monitoring:
             self._looked = time.monotonic()
             self.events.keep({tenant.name for tenant in self._look.tenants})
         return self._look
+
+    async def _look_at_people(self) -> PeopleLook:
+        """Look at people and their homes, unless that was done within a minute."""
+        most = self._policy.people
+        if most and time.monotonic() - self._people_looked >= PEOPLE_S:
+            now = self._clock()
+            try:
+                self._people = await self._parts.db.read(lambda tx: look_at_people(tx, most, now))
+            except Unavailable:
+                return self._people
+            self._people_looked = time.monotonic()
+        return self._people
 
     async def _uses(self) -> Sequence[NodeUse]:
         try:

@@ -110,6 +110,16 @@ CASES: dict[str, tuple[Series, Series]] = {
         {_DELAYS % "60.0": "0+1x200", _DELAYS % "300.0": "0+10x200", _DELAYS % "+Inf": "0+10x200"},
         {_DELAYS % "1.0": "0+10x200", _DELAYS % "60.0": "0+10x200", _DELAYS % "+Inf": "0+10x200"},
     ),
+    # the clock of these tests begins in 1970
+    "MLPCertificateEnds": (
+        {"mlp_certificate_expiry_timestamp_seconds": "1200000x200"},
+        {"mlp_certificate_expiry_timestamp_seconds": "1300000x200"},
+    ),
+    "MLPBackupOld": (
+        {"mlp_backup_last_timestamp_seconds": "-700000x200"},
+        {"mlp_backup_last_timestamp_seconds": "-600000x200"},
+    ),
+    "MLPPointsLag": ({"mlp_points_lag_messages": "20000x200"}, {"mlp_points_lag_messages": "100x200"}),
     "MLPNoticesBehind": ({"mlp_notices_oldest_age_seconds": "95000x200"}, {"mlp_notices_oldest_age_seconds": "80000x200"}),
 }  # fmt: skip
 """For each alert series, one value a minute, with which it fires, and others with which it does not."""
