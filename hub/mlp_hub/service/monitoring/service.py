@@ -39,7 +39,7 @@ class Monitoring:
     """Metrics of one platform; `clock` gives seconds since the epoch."""
 
     def __init__(
-        self, parts: MonitoredParts, clock: Callable[[], float], policy: MonitoringPolicy = MonitoringPolicy()
+        self, parts: MonitoredParts, clock: Callable[[], float], policy: MonitoringPolicy
     ) -> None:
         self._parts = parts
         self._policy = policy

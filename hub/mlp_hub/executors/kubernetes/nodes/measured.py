@@ -77,7 +77,7 @@ class NodeMeter:
         found = json.loads(answer)
         items = found.get("items") if isinstance(found, dict) else None
         if not isinstance(items, list):
-            raise ValueError("the metrics API answers with something other than a list")
+            raise ValueError("the metrics API answers with something other than a list")  # noqa: TRY004 - of a value
         sizes = {node.name: node.capacity.ram * MIB for node in self._nodes()}
         uses = []
         for item in items:
