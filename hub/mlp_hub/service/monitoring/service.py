@@ -38,9 +38,7 @@ SHARED_S = 0.5
 class Monitoring:
     """Metrics of one platform; `clock` gives seconds since the epoch."""
 
-    def __init__(
-        self, parts: MonitoredParts, clock: Callable[[], float], policy: MonitoringPolicy
-    ) -> None:
+    def __init__(self, parts: MonitoredParts, clock: Callable[[], float], policy: MonitoringPolicy) -> None:
         self._parts = parts
         self._policy = policy
         self._clock = clock
