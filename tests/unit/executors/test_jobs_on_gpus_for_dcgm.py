@@ -61,10 +61,11 @@ def test_a_new_process_corrects_what_one_that_was_killed_left(tmp_path: Path) ->
 def test_the_exporter_can_read_a_file_whatever_the_umask_is(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        files_in(tmp_path).add("a", "ann/digits@1", [3])
+        files_in(tmp_path / "new").add("a", "ann/digits@1", [3])
     finally:
         os.umask(before)
-    assert (tmp_path / "0").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "new" / "0").stat().st_mode & 0o777 == 0o644
 
 
 def test_a_name_cannot_add_lines_or_grow_without_end(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 LONGEST = 320
 """Safety: characters of a line: it becomes a label."""
-MODE = 0o644
-"""Given: mode of a file; the exporter runs as another user."""
+MODE, DIRECTORY_MODE = 0o644, 0o755
+"""Given: modes of a file, and of a directory that the hub makes; the exporter runs as another user."""
 
 
 class GpuJobFiles:
@@ -54,7 +54,9 @@ class GpuJobFiles:
     def _write(self, devices: frozenset[int] | None) -> None:
         """Write the files of these devices, or of all. What cannot be written is logged once, and stops no job."""
         try:
-            os.makedirs(self._directory, mode=0o755, exist_ok=True)  # noqa: PTH103
+            if not self._directory.is_dir():
+                self._directory.mkdir(parents=True)
+                self._directory.chmod(DIRECTORY_MODE)  # whatever the umask is
             for device, number in self._numbers().items():
                 if devices is None or device in devices:
                     self._write_one(number, device)

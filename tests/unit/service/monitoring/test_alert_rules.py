@@ -158,6 +158,28 @@ def cases_of(rule: AlertRule) -> list[dict[str, Any]]:
     return [case(fires, "150m", 1), case(fires, early, 0), case(calm, "150m", 0)]
 
 
+@needs_prometheus
+def test_processors_of_a_cluster_are_judged_by_the_cores_that_its_metrics_api_has(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules_file(PAGES)))
+    series: Series = {}
+    for node, used in (("n1", 3.5), ("n2", 3.0)):
+        series[f'mlp_node_cpu_used_cores{{node="{node}"}}'] = f"{used}x200"
+        series[f'mlp_node_capacity{{node="{node}",resource="cpu"}}'] = "4x200"
+    firing = 'ALERTS{alertname="MLPNodeCpuHigh",alertstate="firing"}'
+    labels = 'ALERTS{alertname="MLPNodeCpuHigh",alertstate="firing",node="n1",severity="warning"}'
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "promql_expr_test": [
+            {"expr": firing, "eval_time": "60m", "exp_samples": [{"labels": labels, "value": 1}]}
+        ],
+    }
+    (tmp_path / "tests.yml").write_text(
+        yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]})
+    )
+    assert "SUCCESS" in promtool("test", "rules", tmp_path / "tests.yml")
+
+
 @each
 def test_it_tells_what_a_person_needs(rule: AlertRule) -> None:
     assert re.fullmatch(r"MLP[A-Z][A-Za-z]+", rule.name)
