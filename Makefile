@@ -27,7 +27,7 @@ help:  ## list the targets
 	@echo
 	@echo "  Variables: PYTHON=/usr/bin/python3.12  MLP_HOME= MLP_PORT= MLP_BIND= MLP_CONFIG=  (all settings: $(BIN)/mlp-hub --settings)"
 
-.PHONY: install up down status logs doctor
+.PHONY: install up down status logs doctor watch
 install:  ## install what is needed into .venv, without starting anything
 	$(BOOTSTRAP) install
 
@@ -49,6 +49,10 @@ logs:  ## print the logs of all components; on a terminal follow them until Ctrl
 doctor:  ## tell what works on this machine and what not
 	$(INSTALLED)
 	@$(BIN)/mlp-hub doctor
+
+watch:  ## start Prometheus and Alertmanager beside the hub, until Ctrl+C (ARGS="--mail-to ops@example.org")
+	$(INSTALLED)
+	@BIN=$(BIN) tools/watch $(ARGS)
 
 .PHONY: test test-tools test-front test-unit test-integration test-acceptance test-system test-torture test-cluster test-cluster-short test-document test-whole
 test: test-front test-unit test-system test-torture  ## run the whole test suite against the installed wheel

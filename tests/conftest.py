@@ -66,6 +66,9 @@ SLOWEST = (
     "test_login_with_keycloak",
     "test_without_the_hubs_database",
     "test_monitor_live",
+    "test_dashboards_have_data",
+    "test_watch",
+    "test_alerts_are_delivered",
 )
 """Files that take a minute beside others, the longest first (`make test-summary`): begun last, one would be waited for alone."""
 

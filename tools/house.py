@@ -35,7 +35,7 @@ class Tree:
         self.modules = {self._name(path): path for path in self.texts}
 
     def files_with(self, *words: str) -> int:
-        """Count the files in which each of these words stands as a whole word."""
+        """Count the files that have each of these words as a whole word."""
         patterns = [re.compile(rf"\b{word}\b") for word in words]
         return sum(all(pattern.search(text) for pattern in patterns) for text in self.texts.values())
 
@@ -48,7 +48,7 @@ class Tree:
         return count
 
     def classes(self) -> Iterator[ast.ClassDef]:
-        """Return the classes that stand at the top of a module."""
+        """Return the classes at the top of each module."""
         for tree in self.parsed.values():
             yield from (node for node in tree.body if isinstance(node, ast.ClassDef))
 

@@ -24,6 +24,8 @@ from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.scheduler.policy import ORDERS, POLICIES
 from mlp_hub.simulate.forms import PLACEMENTS
 
+LINE = 110
+"""Given: characters of a line of the formatter's files."""
 _MADE = "Names of the contract, and what they are called: made by `make docs`, not by hand."
 _REASONS = {reason.value: reason.words for reason in Reason}
 _POLICIES = {name: str(policy.words) for name, policy in POLICIES.items()}
@@ -72,7 +74,7 @@ def for_wire() -> str:
             "from __future__ import annotations\n",
             "from collections.abc import Mapping\nfrom typing import Literal\n",
             *(
-                f"{name} = Literal[{_listed(names)}]"
+                _literal(name, names)
                 for name, names in (
                     ("PolicyName", POLICIES),
                     ("QueueOrder", ORDERS),
@@ -122,7 +124,18 @@ def _table(head: str, words: Mapping[str, str], row: str) -> str:
 
 
 def _tuple(name: str, names: Iterable[str]) -> str:
-    return f"{name} = ({_listed(names)})"
+    """Write a tuple as the formatter does."""
+    line = f"{name} = ({_listed(names)})"
+    if len(line) <= LINE:
+        return line
+    rows = "".join(f"    {json.dumps(one)},\n" for one in names)
+    return f"{name} = (\n{rows})"
+
+
+def _literal(name: str, names: Iterable[str]) -> str:
+    """Write a type of these words as the formatter does."""
+    line = f"{name} = Literal[{_listed(names)}]"
+    return line if len(line) <= LINE else f"{name} = Literal[\n    {_listed(names)}\n]"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -13,6 +13,7 @@ import json
 import os
 import re
 from typing import Any
+from urllib.parse import quote
 
 import aiohttp
 from jupyter_server.auth.decorator import ws_authenticated
@@ -20,6 +21,7 @@ from jupyter_server.base.handlers import APIHandler, JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
 from jupyter_server.utils import url_path_join
 from tornado import web
+from tornado.ioloop import IOLoop
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 from yarl import URL
@@ -29,7 +31,7 @@ from mlp.client import settings
 from mlp.client.transport import Address
 from mlp.errors import MLPError
 from mlp.language import say
-from mlp.notebook_server import absent_pages, kernel_activity, kernel_deaths, lab_settings
+from mlp.notebook_server import absent_pages, kernel_activity, kernel_deaths, lab_settings, real_use
 
 PREFIX = "mlp"
 BODY_MAX = 1 << 20
@@ -52,11 +54,12 @@ HTTP: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "GET",
         re.compile(
-            rf"session|runtimes|announcements|tenants/{_NAME}/queue|users/{_NAME}/(?:quota|jobs|sweeps)|{_JOB}(?:/[a-z]+|/files/content)?"
+            rf"session|runtimes|offer|announcements|tenants/{_NAME}/queue|users/{_NAME}/(?:quota|jobs|sweeps|idle_servers)|{_JOB}(?:/[a-z]+|/files/content)?"
         ),
     ),
     ("POST", re.compile(rf"users/{_NAME}/jobs")),
     ("PUT", re.compile(rf"{_JOB}:[a-z]+")),
+    ("PUT", re.compile(rf"users/{_NAME}/idle_servers:keep")),
     ("DELETE", re.compile(_JOB)),
     ("GET", re.compile(rf"{_SWEEP}(?:/curves)?")),
     ("PUT", re.compile(rf"{_SWEEP}:[a-z]+")),
@@ -102,6 +105,15 @@ class _Service:
         # as it came: what is encoded in a name stays so
         return URL(f"{where}{address.base}/{path}{f'?{query}' if query else ''}", encoded=True)
 
+    async def report_use(self, idle_s: float) -> float | None:
+        """Report how long this server is not used, in seconds; return the rest of its countdown, None without one."""
+        user, server = (os.environ.get(f"JUPYTERHUB_{name}", "") for name in ("USER", "SERVER_NAME"))
+        url = self.url(f"users/{quote(user, safe='')}/idle_servers:report", "")
+        async with self.session.put(url, json={"server": server, "idle_s": idle_s}) as answer:
+            found = await answer.json() if answer.status == 200 else {}
+        left = found.get("left_s")
+        return left if isinstance(left, (int, float)) else None
+
 
 class _Asked(JupyterHandler):
     """Common part of both kinds of requests."""
@@ -122,6 +134,8 @@ class _Asked(JupyterHandler):
 class Http(_Asked, APIHandler):
     """Passes one request on, and its answer back as it comes."""
 
+    _track_activity = False
+    """Whether a request is use of the server: an open panel sends some, whoever looks at it."""
     _passing: asyncio.Task[None] | None = None
     _begun = False
     """Whether the answer is on its way to the browser, so that it cannot change."""
@@ -275,6 +289,9 @@ def _load_jupyter_server_extension(app: Any) -> None:
     except MLPError as error:
         app.log.warning("mlp: no live monitor here: %s", error)
         return
+    if os.environ.get("JUPYTERHUB_USER"):
+        reports = real_use.UseReports(real_use.RealUse(app), service.report_use)
+        IOLoop.current().add_callback(reports.run)
     base = url_path_join(app.base_url, PREFIX, "api", "v1") + "/"
     given = {"service": service, "base": base}
     app.web_app.add_handlers(

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp.client.rest import Client
-from mlp.grammar.job_options import BY_NAME, SHAPE, SUBMIT, as_sent, seconds_meant
+from mlp.grammar.job_options import BY_NAME, OFFER, SUBMIT, as_sent, seconds_meant
 from mlp.grammar.keywords import describe, parse
 from mlp.grammar.query_options import STATE
 from mlp.handles.job import Job, JobList, listed
@@ -77,7 +77,7 @@ def quota() -> tables.Table:
 
 
 def offer(**options: Any) -> tables.Sentences:
-    shape = parse(options, SHAPE, "offer")
+    shape = parse(options, OFFER, "offer")
     asked = as_sent({k: v for k, v in shape.items() if v != BY_NAME[k].default})
     return reasons.offer(Client.from_env().offer(asked))
 
@@ -89,4 +89,4 @@ describe(
     "    variables: sent along as JSON; in a program's text they are variables, a script reads `mlp.variables()`",
     SUBMIT,
 )
-describe(offer, "Return what a job of this shape would get: start now or when, on what, at what cost.", SHAPE)
+describe(offer, "Return what a job of this shape would get: start now or when, on what, at what cost.", OFFER)

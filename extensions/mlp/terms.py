@@ -43,4 +43,15 @@ COUNTED: Mapping[str, tuple[str | None, Words, Words]] = {
 RUNTIMES = ("mpi", "tf", "torch", "plain")
 PRIORITIES = ("low", "normal", "high")
 TOPOLOGIES = ("same-node", "same-rack", "same-zone", "spread")
-NOTICE_EVENTS = ("started", "finished", "failed", "preempted", "late", "asked", "answered")
+NOTICE_EVENTS = (
+    "started",
+    "finished",
+    "failed",
+    "preempted",
+    "late",
+    "asked",
+    "answered",
+    "idle",
+    "alert",
+    "resolved",
+)

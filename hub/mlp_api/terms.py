@@ -8,7 +8,9 @@ from typing import Literal
 PolicyName = Literal["fair", "maxmin", "fifo", "priority", "finish"]
 QueueOrder = Literal["priority", "fifo", "fair", "maxmin"]
 PlacementRule = Literal["fgd", "bestfit", "packing", "spread", "random"]
-NoticeEvent = Literal["started", "finished", "failed", "preempted", "late", "asked", "answered"]
+NoticeEvent = Literal[
+    "started", "finished", "failed", "preempted", "late", "asked", "answered", "idle", "alert", "resolved"
+]
 POLICIES: Mapping[PolicyName, str] = {
     "fair": "share of the machines, current and recent use",
     "maxmin": "share of the machines, current use only",

@@ -42,6 +42,7 @@ MODULES = (
     "bench_data",
     "bench_runs",
     "bench_usage",
+    "bench_watch",
     "bench_sweep",
     "bench_kube_jobs",
     "bench_kube_spawn",

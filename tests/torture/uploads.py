@@ -30,6 +30,7 @@ class Uploads:
         """By file, what it may hold: what was acknowledged last, and what was sent since without an answer."""
         self._client = httpx.Client(base_url=str(site.hub.http.base_url), timeout=15, trust_env=False)
         self._made = False
+        self._refusal = ""
         self._draining = threading.Event()
         self._thread = threading.Thread(target=self._run, name="uploads", daemon=True)
         self._thread.start()
@@ -42,7 +43,10 @@ class Uploads:
     def check(self) -> Iterator[Violation]:
         """Compare, once nothing is broken any more, and delete the dataset."""
         if not self._made:
-            yield self._violation("not-answered", f"POST of a dataset: no answer in {PATIENCE_S:g} s")
+            kind = "upload-refused" if self._refusal else "not-answered"
+            yield self._violation(
+                kind, f"POST of a dataset: {self._refusal or f'no answer in {PATIENCE_S:g} s'}"
+            )
             return
         size = 0
         for file, may in sorted(self._may.items()):
@@ -68,9 +72,17 @@ class Uploads:
     def _run(self) -> None:
         body = {"name": self._name, "size": 1000}
         headers = {"Idempotency-Key": self._name}
-        answer = self._site.ask("POST", self._path, UPLOADER, PATIENCE_S, body, headers=headers)
-        # who asks again because no answer came may find it made
-        self._made = answer is not None and (answer.status_code == 201 or "already exists" in answer.text)
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            answer = self._site.ask("POST", self._path, UPLOADER, PATIENCE_S, body, headers=headers)
+            # who asks again because no answer came may find it made
+            self._made = answer is not None and (answer.status_code == 201 or "already exists" in answer.text)
+            if self._made or answer is None:
+                break
+            self._refusal = f"{answer.status_code} {answer.text[:300]}"
+            if "the disk has" not in answer.text or time.monotonic() > until:
+                break
+            time.sleep(1.0)  # the disk is full for some seconds of a round, which is a refusal
         while self._made and not self._draining.is_set() and not self._site.closing.is_set():
             file = f"file{self._random.randrange(FILES)}"
             content = self._random.randbytes(self._random.randrange(1, LARGEST))

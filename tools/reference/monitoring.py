@@ -1,16 +1,19 @@
-"""Pages of the metrics and of the alerts, from their tables."""
+"""Pages of the metrics, of the alerts and of the dashboards, from their tables."""
 
 from __future__ import annotations
 
 from mlp_hub.domain.dimensions import COUNTED, TABLE
-from mlp_hub.service.monitoring.alert_rules import RULES, AlertRule
+from mlp_hub.service.monitoring.alert_rule import AlertRule
+from mlp_hub.service.monitoring.alert_rules import RULES
+from mlp_hub.service.monitoring.dashboards.model import Dashboard
+from mlp_hub.service.monitoring.dashboards.table import DASHBOARDS
 from mlp_hub.service.monitoring.gauges import title_of
 from mlp_hub.service.monitoring.table import METRICS
 from reference.rest import markdown_table
 
 _METRICS = """# Metrics
 
-`GET /metrics` shows these metrics to a token with the scope `read:metrics`. [Monitor a hub](../how-to/monitor.md) sets Prometheus up. Metrics *of*
+`GET /metrics` shows these metrics to a token with the scope `read:metrics`. [Watch it](../how-to/monitor.md) sets Prometheus up. Metrics *of*
 the leader are about the whole platform, so only the replica that leads shows them. Each replica shows the others about itself. Counters and
 histograms begin at 0 when a replica starts. Metrics of the process have the usual names, as `process_resident_memory_bytes`.
 
@@ -19,9 +22,14 @@ Amounts by `resource` are in base units: `cpu` in cores, `gpu` in devices, {in_b
 """
 _ALERTS = """# Alerts
 
-`mlp-hub monitor rules` writes these rules for Prometheus. [Monitor a hub](../how-to/monitor.md) describes how to use them. Each alert has a link to its
+`mlp-hub monitor rules` writes these rules for Prometheus. [Watch it](../how-to/monitor.md) describes how to use them. Each alert has a link to its
 section here.
 
+"""
+_DASHBOARDS = """# Dashboards
+
+`mlp-hub monitor dashboards DIR` writes these dashboards as JSON that Grafana imports. [Watch it](../how-to/monitor.md#dashboards) describes how. In the
+files, each query is restricted to the chosen hub by the variable `job`. `$__rate_interval` is Grafana's.
 """
 
 
@@ -52,6 +60,21 @@ def alerts_page() -> str:
     )
     page = _ALERTS + markdown_table(("alert", "severity", "after", "summary"), rows)
     return page + "".join(map(_section, RULES))
+
+
+def dashboards_page() -> str:
+    """Return the page of all dashboards with their queries."""
+    return _DASHBOARDS + "".join(map(_dashboard, DASHBOARDS))
+
+
+def _dashboard(dashboard: Dashboard) -> str:
+    rows = (
+        (row.title, panel.title, panel.unit.value, ", ".join(f"`{query.of}`" for query in panel.queries))
+        for row in dashboard.rows
+        for panel in row.panels
+    )
+    head = f"\n## {dashboard.title.removeprefix('MLP Hub / ')}\n\n{dashboard.description}\n\n"
+    return head + markdown_table(("row", "panel", "unit", "queries"), rows)
 
 
 def _section(rule: AlertRule) -> str:

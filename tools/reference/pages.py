@@ -14,7 +14,7 @@ from mlp_hub.domain.errors import Reason
 from mlp_hub.settings import table
 from reference.figures import figures_page
 from reference.limits import limits_page
-from reference.monitoring import alerts_page, metrics_page
+from reference.monitoring import alerts_page, dashboards_page, metrics_page
 from reference.phases import phases_page
 from reference.rest import access_page, markdown_table, rest_page
 from reference.scenarios import scenarios_page
@@ -130,6 +130,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "figures": figures_page,
     "metrics": metrics_page,
     "alerts": alerts_page,
+    "dashboards": dashboards_page,
 }
 """Name of each page and what makes it."""
 

@@ -12,6 +12,7 @@ from mlp_hub.domain.apps.app import APP_MACHINE, AppPhase
 from mlp_hub.domain.jobs.job import HOLDING, JOB_MACHINE, Phase
 from mlp_hub.domain.jobs.sweep import SWEEP_MACHINE, SweepPhase
 from mlp_hub.domain.machine import Machine
+from mlp_hub.domain.notices.alert import ALERT_MACHINE, AlertState
 from mlp_hub.domain.runtime.environment import ENVIRONMENT_MACHINE, HOLDING_ENVIRONMENTS, EnvironmentPhase
 from mlp_hub.domain.stored.dataset import DATASET_MACHINE, HOLDING_DATASETS, DatasetPhase
 from mlp_hub.domain.stored.model import HOLDING_MODELS, MODEL_MACHINE, ModelPhase
@@ -37,6 +38,7 @@ _LIVES: tuple[tuple[str, Machine[Any], type[StrEnum], Collection[str]], ...] = (
     ("Resource requests", REQUEST_MACHINE, RequestPhase, HELD),
     ("Releases that name an amount, not a request", RELEASE_MACHINE, RequestPhase, ()),
     ("Requests for more quota", ASK_MACHINE, AskPhase, ()),
+    ("Alerts", ALERT_MACHINE, AlertState, ()),
     ("Departures of users", DEPARTURE_MACHINE, DeparturePhase, ()),
 )
 _MEANING = re.compile(r'^ +\w+ = "([\w-]+)"  # (.+)$', re.MULTILINE)

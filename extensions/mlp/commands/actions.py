@@ -12,13 +12,14 @@ from typing import Any
 
 from mlp.client.downloads import fetch
 from mlp.client.rest import Client
+from mlp.commands import alerts as alert_acts
 from mlp.commands import announcements, environments, notices, teams
 from mlp.commands import apps as app_words
 from mlp.commands.completion import references
 from mlp.commands.models import models
 from mlp.commands.outcomes import Outcomes, each, refusal
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
-from mlp.grammar.job_options import AGAIN, BY_NAME, SHAPE, UPDATE, as_sent, seconds_meant
+from mlp.grammar.job_options import AGAIN, BY_NAME, OFFER, UPDATE, as_sent, seconds_meant
 from mlp.grammar.verbs import AUTO, ParsedLine
 from mlp.handles import compared_runs, sweeping
 from mlp.handles.job import Job, JobList, listed
@@ -135,7 +136,7 @@ def usage(client: Client, call: ParsedLine) -> Any:
 
 def offer(client: Client, call: ParsedLine) -> tables.Sentences:
     """Show an offer."""
-    wanted = {o.name for o in SHAPE}
+    wanted = {o.name for o in OFFER}
     shape = {k: v for k, v in call.given.items() if k in wanted and v != BY_NAME[k].default}
     return reasons.offer(client.offer(as_sent(shape)))
 
@@ -378,6 +379,11 @@ def notify(client: Client, call: ParsedLine) -> Any:
     return notices.act(client, list(call.names), call.given)
 
 
+def alerts(client: Client, call: ParsedLine) -> Any:
+    """Show alerts, silence some, or end silences."""
+    return alert_acts.act(client, list(call.names), call.given)
+
+
 def announce(client: Client, call: ParsedLine) -> Any:
     """Show what is announced, announce something, or take it back."""
     return announcements.act(client, list(call.names), call.given)
@@ -464,6 +470,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "secret": secret,
     "notify": notify,
     "announce": announce,
+    "alerts": alerts,
     "update": update,
     **dict.fromkeys(SUITS, steer),
 }

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlp.errors import UsageError
-from mlp.grammar.job_options import BY_NAME, Option, duration, name
+from mlp.grammar.job_options import BY_NAME, Option, duration, name, ram
 from mlp.grammar.query_options import TAIL
 from mlp.language import say
 from mlp.rendering import words
@@ -75,7 +75,12 @@ _EACH = {
     "gpu": lambda: say("devices per replica"),
     "ram": lambda: say("memory per replica"),
 }
-SIZE = tuple(replace(BY_NAME[key], help=told) for key, told in _EACH.items())
+SIZE = tuple(
+    replace(BY_NAME[key], help=told, parse=ram, metavar="MIB")
+    if key == "ram"
+    else replace(BY_NAME[key], help=told)
+    for key, told in _EACH.items()
+)
 DEPLOY: tuple[Option, ...] = (
     Option("name", lambda: say("name of the app"), app_name, None, "NAME", "-n", shown_default=lambda: say("the model's name")),
     Option("version", lambda: say("which version of the model"), _version, None, "N", wire=False, shown_default=lambda: say("the latest")),

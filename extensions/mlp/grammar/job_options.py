@@ -23,6 +23,7 @@ JOB_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,49}")
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _UNIT = r"(s|m|h|d|secs?|seconds?|mins?|minutes?|hours?|hrs?|days?)"
 _YEAR = 365 * 86400
+AUTO = "auto"
 MOST_RANKS = 10_000
 MOST_DATASETS = 32
 MOST_PARAMS = 100
@@ -132,6 +133,15 @@ def whole(low: int, high: int, what: Callable[[], str]) -> Callable[[object], in
 def ram(text: object) -> int:
     """Parse an amount of memory to MiB: 512, 512M, 2G, 1.5GiB."""
     return _mib(text, 100)
+
+
+def ram_or_auto(text: object) -> int | str:
+    """Parse an amount of memory to MiB, or `auto`: the amount that fits by earlier runs."""
+    return AUTO if text == AUTO else ram(text)
+
+
+def _shown_ram(value: int | str) -> str:
+    return value if isinstance(value, str) else memory(value)
 
 
 def part_of_ram(text: object) -> int:
@@ -345,7 +355,8 @@ SUBMIT: tuple[Option, ...] = (
     Option("cpu", lambda: say("cores per rank"), number(0.1, 1_000_000, lambda: say("cores")), 1.0, "CORES"),
     Option("gpu", lambda: say("devices per rank"), number(0, 100_000, lambda: say("devices")), 0.0, "DEVICES"),
     Option("gpu_kind", lambda: say("kind of device"), word(64), None, "KIND", shown_default=lambda: say("any")),
-    Option("ram", lambda: say("memory per rank"), ram, 1024, "MIB", shown_default=lambda: say("1024 MiB"), shows=memory),
+    Option("ram", lambda: say("memory per rank; auto: what earlier runs used, and a margin"), ram_or_auto, 1024, "MIB|auto",
+           shown_default=lambda: say("1024 MiB"), shows=_shown_ram),
     *(
         Option(key, told, part_of_ram if of == "ram" else whole(1, 10**9, lambda: ""), None, "MIB" if of == "ram" else "N",
                shown_default=usual, amount=True, shows=SHOWS[key])
@@ -405,7 +416,17 @@ def as_sent(given: Mapping[str, Any]) -> dict[str, Any]:
 SHAPE: tuple[Option, ...] = tuple(
     o for o in SUBMIT if o.wire and o.name not in {"env", "params", "workdir", "name", "replace"}
 )
-"""Options that an offer takes: the fields of `JobShape`."""
+"""Options of a job's shape: the fields of `JobShape`."""
+
+OFFER: tuple[Option, ...] = (
+    *SHAPE,
+    replace(
+        next(o for o in SUBMIT if o.name == "name"),
+        help=lambda: say("a job's name: the offer counts the earlier runs of it"),
+        shown_default=lambda: say("none"),
+    ),
+)
+"""Options that an offer takes."""
 
 SIZE: tuple[Option, ...] = tuple(
     replace(o, default=None, shown_default=lambda: say("as before"))

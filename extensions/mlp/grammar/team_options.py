@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mlp.grammar.job_options import BY_NAME, COUNTED, Option, number, whole, word
+from mlp.grammar.job_options import BY_NAME, COUNTED, Option, number, ram, whole, word
 from mlp.language import say
 
 _UNITS = {"m": 2**20, "g": 2**30, "t": 2**40}
@@ -30,7 +30,7 @@ def _then(name: str) -> Option:
 AMOUNTS: tuple[Option, ...] = (
     replace(_then("cpu"), parse=number(0.001, 1_000_000, lambda: say("cores"))),
     replace(_then("gpu"), parse=number(0.001, 1_000_000, lambda: say("devices"))),
-    _then("ram"),
+    replace(_then("ram"), parse=ram, metavar="MIB"),
     replace(_then("ram"), name="rom", written="--storage", parse=_storage, metavar="500G|2T"),
     *(_then(o.name) for o in COUNTED),
 )

@@ -9,9 +9,21 @@ from typing import Any
 
 from mlp.errors import UsageError
 from mlp.grammar import elsewhere, forms, notice_options
+from mlp.grammar.alert_options import ALERTS, right_alerts_call
 from mlp.grammar.app_options import OPTIONS as OF_APPS
 from mlp.grammar.app_options import right_call as right_app_call
-from mlp.grammar.job_options import AGAIN, SHAPE, SUBMIT, UPDATE, WITH, Option, duration, part_of_ram, ram
+from mlp.grammar.job_options import (
+    AGAIN,
+    OFFER,
+    SUBMIT,
+    UPDATE,
+    WITH,
+    Option,
+    duration,
+    part_of_ram,
+    ram,
+    ram_or_auto,
+)
 from mlp.grammar.query_options import (
     ALL_VERSIONS,
     ANNOUNCED_TO,
@@ -140,7 +152,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("usage", lambda: say("what your work held and used, and its cost"), "", USAGE),
     Verb("quota", lambda: say("the quota of your teams and its current users")),
     Verb("runtimes", lambda: say("list the runtimes that your jobs may use")),
-    Verb("offer", lambda: say("show the expected start and resources of a job of this shape"), "", SHAPE),
+    Verb("offer", lambda: say("show the expected start and resources of a job of this shape"), "", OFFER),
     Verb("language", lambda: say("show or choose the language of all texts"), "language"),
     Verb(
         "login",
@@ -178,6 +190,12 @@ VERBS: tuple[Verb, ...] = (
         "announce",
         (LEVEL, LASTS, ANNOUNCED_TO),
     ),
+    Verb(
+        "alerts",
+        lambda: say("show alerts of your team or of the hub; silence them for a while"),
+        "alerts",
+        ALERTS,
+    ),
     Verb("completion", lambda: say("print the completion script for a shell"), "shell", (), _COMMAND_ONLY),
 )
 AUTO = "auto"
@@ -206,6 +224,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "secret": lambda: say("[ls] | set NAME [KEY...] | rm NAME..."),
     "notify": lambda: say("[ls] | set NAME [ADDRESS] | rm NAME... | test NAME | quiet 22:00-07:00|off"),
     "announce": lambda: say("[ls] | TEXT | rm ID..."),
+    "alerts": lambda: say("[ls] | silence [RULE] | end ID..."),
     "token": lambda: say("list | create NAME | revoke ID... | rotate SERVICE"),
     "model": lambda: say(
         "[ls [NAME]] | show NAME | register NAME SOURCE | stage NAME {stages} | get NAME [TO] | rm NAME... [--all]",
@@ -320,7 +339,11 @@ def parse(words: Sequence[str], surface: str) -> ParsedLine:
                 )
             value = left.pop(0)
             _check_short_name(flag, value, known)
-            if left and option.parse in {duration, ram, part_of_ram} and _in_two(option, value, left[0]):
+            if (
+                left
+                and option.parse in {duration, ram, ram_or_auto, part_of_ram}
+                and _in_two(option, value, left[0])
+            ):
                 raise UsageError(
                     say(
                         "{given}: write it as one word: {right}",
@@ -550,6 +573,7 @@ _RIGHT: dict[str, Callable[[Sequence[str], Mapping[str, Any]], bool]] = {
     "team": right_team_call,
     "notify": notice_options.right_notify_call,
     "announce": notice_options.right_announce_call,
+    "alerts": right_alerts_call,
 }
 """Of verbs with acts: whether the act has the options that are given."""
 _NAMES = {

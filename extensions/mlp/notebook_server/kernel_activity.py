@@ -19,9 +19,14 @@ SETTING = "mlp_kernels_last_activity"
 
 def look(app: Any) -> None:
     """Note that the server is used now where a kernel or a terminal of it is at work."""
-    kernels = app.kernel_manager.list_kernels()
-    if any(kernel.get("execution_state") == "busy" for kernel in kernels) or _in_a_terminal(app):
+    if is_at_work(app):
         app.web_app.settings[SETTING] = datetime.now(UTC)
+
+
+def is_at_work(app: Any) -> bool:
+    """Whether a kernel of a server computes, or a program has a terminal of it."""
+    kernels = app.kernel_manager.list_kernels()
+    return any(kernel.get("execution_state") == "busy" for kernel in kernels) or _in_a_terminal(app)
 
 
 def _in_a_terminal(app: Any) -> bool:

@@ -197,6 +197,7 @@ def offer(found: Json) -> Sentences:
             )
         )
     lines.append(say("Needed quota: {amounts}.", amounts=cost))
+    lines += [line] if (line := words.memory_of_earlier_runs(found)) else []
     lines += verdicts(found.get("reasons") or ())
     lines += [say("Could start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]
     lines += [said] if (said := words.network(found)) else []

@@ -336,6 +336,20 @@ def used(job: Mapping[str, Any]) -> str:
     return say("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", **told)
 
 
+def memory_of_earlier_runs(found: Mapping[str, Any]) -> str:
+    """Write how much memory earlier runs used, and the amount that was chosen by it or would be; empty where none are known.
+
+    The widget writes the same (`widgets/src/core/jobs/used.ts`).
+    """
+    memory_ = found.get("memory") or {}
+    if because := str(found.get("ram_because") or ""):
+        return say("{text}.", text=capital(because))
+    text, fitting = str(memory_.get("text") or ""), memory_.get("fitting")
+    if not text or fitting is None:
+        return ""
+    return say("{text}; --ram auto takes {fitting}.", text=capital(text), fitting=memory(fitting))
+
+
 def unknown_start(why: Mapping[str, Any]) -> str:
     """Write why nobody can tell when a waiting job starts; empty where it can be told, or nothing is known."""
     because = bare(str(why.get("expected_because") or ""))  # a sentence, where it is the verdict itself

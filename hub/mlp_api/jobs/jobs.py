@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mlp_api.jobs.earlier_runs import MemoryOfEarlierRuns, RunForecast
 from mlp_api.localized import Detail, Text
 from mlp_api.types import NAME_PATTERN, Counted, Fact, Gpu, Name, Request, Response
 
@@ -23,6 +24,7 @@ A leading dot would hide a directory, and a leading dash would read as an option
 JOB_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,49}(@[1-9][0-9]{0,8})?$(?!\n)"
 """A name of a job, which means its latest run, or `NAME@RUN`."""
 RANGE_PATTERN = r"^[1-9][0-9]{0,4}:[1-9][0-9]{0,4}$(?!\n)"
+AUTO_PATTERN = r"^auto$(?!\n)"
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,127}$(?!\n)"
 SOURCE_PATTERN = r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9a-z]{1,32}$(?!\n)"
 JobName = Annotated[
@@ -35,6 +37,12 @@ JobName = Annotated[
 ]
 Cpu = Annotated[float, Meta(ge=0.1, le=1_000_000)]
 Ram = Annotated[int, Meta(ge=100, le=1_000_000_000)]
+RamOrAuto = (
+    Ram
+    | Annotated[
+        str, Meta(pattern=AUTO_PATTERN, description="auto: what fits by the memory that earlier runs used")
+    ]
+)
 Progress = Annotated[int, Meta(ge=0, le=100)]
 Workers = Annotated[int, Meta(ge=1, le=MOST_RANKS)] | Annotated[str, Meta(pattern=RANGE_PATTERN)]
 RuntimeName = Annotated[str, Meta(pattern=NAME_PATTERN, max_length=50)]
@@ -79,7 +87,8 @@ class JobShape(Request, kw_only=True):
     """Resources of a job, without its program.
 
     An offer takes all of these fields, and depends on most of them. cpu, gpu and ram are per rank, and
-    a parameter server is also a rank here.
+    a parameter server is also a rank here. `ram` may be `auto`: the most memory that earlier runs of the
+    same user, shape and program or name used, and a margin. It is refused where no such run is known.
     """
 
     runtime: RuntimeName | None = None
@@ -88,7 +97,7 @@ class JobShape(Request, kw_only=True):
     cpu: Cpu = 1.0
     gpu: Gpu = 0
     gpu_kind: Annotated[str, Meta(max_length=64)] | None = None
-    ram: Ram = 1024
+    ram: RamOrAuto = 1024
     amounts: Counted = field(default_factory=dict)
     tenant: Name | None = None
     priority: Name = "normal"
@@ -99,6 +108,12 @@ class JobShape(Request, kw_only=True):
     tensorboard: OnOff = "on"
     data: DataNames = field(default_factory=list)
     env_name: EnvironmentName | None = None
+
+
+class OfferQuery(JobShape, kw_only=True):
+    """Shape of a job, and with `name` also its name: the offer then counts earlier runs of that name."""
+
+    name: JobName | None = None
 
 
 class Provenance(Request):
@@ -146,7 +161,7 @@ class Resubmit(Request):
     workers: Workers | UnsetType = UNSET
     cpu: Cpu | UnsetType = UNSET
     gpu: Gpu | UnsetType = UNSET
-    ram: Ram | UnsetType = UNSET
+    ram: RamOrAuto | UnsetType = UNSET
     amounts: Counted | UnsetType = UNSET
     priority: Name | UnsetType = UNSET
     time_limit: Annotated[int, Meta(ge=1, le=365 * 86400)] | UnsetType | None = UNSET
@@ -222,29 +237,6 @@ class Failure(Response):
     remedy: Text
 
 
-class ForecastRange(Response):
-    """Quantiles of a time: with a chance of about 10 % it is before `p10`, of 50 % before `p50`, of 90 % before `p90`."""
-
-    p10: datetime
-    p50: datetime
-    p90: datetime
-
-
-class RunForecast(Response):
-    """Forecast of a job from the run times of earlier runs of the same user, with the same shape and the same program or name.
-
-    `start` is null once the job has started, or if too little is known of the jobs ahead of it. `end` is
-    null if the job has fewer than two earlier runs, or runs longer than nine of ten of them. `runs` is
-    the number of its own earlier runs that count. `because` is the source of the forecast, or says how
-    much longer the job runs than its earlier runs.
-    """
-
-    start: ForecastRange | None
-    end: ForecastRange | None
-    runs: int
-    because: Text
-
-
 class Job(Response):
     """Job with its status: `phase` is the fine life cycle, `state` the coarse one.
 
@@ -271,7 +263,8 @@ class Job(Response):
     environment was built from, or the digest by which its image was named.
 
     `expected_start` comes from time limits: it is the latest time unless more important work arrives.
-    `forecast` comes from earlier runs. It is null if fewer than two are known.
+    `forecast` comes from earlier runs. It is null if fewer than two are known. `memory` is the memory that
+    earlier runs used, in the answer about one job; it is null in lists and streams.
     """
 
     name: str
@@ -329,6 +322,7 @@ class Job(Response):
     source: str | None
     env_name: str | None
     env_lock: str | None
+    memory: MemoryOfEarlierRuns | None
 
 
 class Verdict(Response):
@@ -481,7 +475,8 @@ class Offer(Response):
     workers. It names other jobs of the same tenant only. `grace` is the number of seconds that these
     jobs have to end, and is 0 where no job gives way. `expected_because` is the source of
     `expected_start`, or the reason why no time is known. `network` is the network of the jobs of
-    `tenant`: `none` or `outbound`.
+    `tenant`: `none` or `outbound`. `memory` is the memory that earlier runs of its name used, null if none
+    is known. `ram_because` says why this amount of memory was chosen where `auto` was requested; else it is empty.
     """
 
     fits_now: bool
@@ -499,6 +494,8 @@ class Offer(Response):
     forecast: RunForecast | None
     tenant: str
     network: str
+    memory: MemoryOfEarlierRuns | None
+    ram_because: Text
 
 
 class Preview(Response):

@@ -65,11 +65,18 @@ def make_service(
 ) -> Service:
     """Make everything handlers work with."""
     platform.former_members_servers.end = hub.stop_server
+    platform.idle_servers.end = hub.stop_server
     platform.disk.end_server = hub.stop_server
     platform.drains.end_server = hub.stop_server
     platform.offboarding.shut_out = hub.deauthorize
     platform.problems.add(hub.problems)
     platform.on_lost.append(close_all)
+
+    async def is_admin(user: str) -> bool:
+        person = await hub.person(user)
+        return person is not None and person.admin
+
+    platform.alerts.is_admin = is_admin
     platform.monitoring.version = config.version
     platform.monitoring.sources.append(lambda: [(WEBSOCKETS, [((), float(open_sockets()))])])
     sessions = Sessions(platform.db, clock, cookie, platform.policy.limits.session_days * DAY_S)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from mlp_hub.api.resources.accounts import identity, notices, people, session, tokens, users
+from mlp_hub.api.resources.accounts import identity, idle_servers, notices, people, session, tokens, users
 from mlp_hub.api.resources.apps import app_gate, apps
 from mlp_hub.api.resources.jobs import jobs, metrics, runs, runtimes, streams, sweeps
-from mlp_hub.api.resources.platform import accounting, announcements, audit, cluster, monitoring, whatif
+from mlp_hub.api.resources.platform import (
+    accounting,
+    alerts,
+    announcements,
+    audit,
+    cluster,
+    monitoring,
+    over_time,
+    whatif,
+)
 from mlp_hub.api.resources.stored import datasets, environments, models, secrets
 from mlp_hub.api.resources.teams import bookings, services, teams, tenants
 from mlp_hub.api.routes import Route, RouteTable
@@ -32,10 +41,13 @@ _MODULES = (
     datasets,
     secrets,
     notices,
+    idle_servers,
+    alerts,
     announcements,
     app_gate,
     cluster,
     monitoring,
+    over_time,
     audit,
     accounting,
     whatif,

@@ -15,7 +15,7 @@ Address = tuple[str, int]
 
 
 class Backend(Protocol):
-    """What a module of an executor has. Modules load quickly; `make` loads the rest."""
+    """Interface of an executor's module. Modules load quickly; `make` loads the rest."""
 
     async def make(self, settings: Settings, /) -> Executor:
         """Make the executor; raise `SettingsError` if the settings do not suffice."""

@@ -240,9 +240,9 @@ def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def _monitor(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import monitor  # noqa: PLC0415
+    from mlp_hub.cli.commands import monitor_options  # noqa: PLC0415
 
-    return monitor.show(settings, args.file, args.token_file)
+    return monitor_options.do(settings, args)
 
 
 def _simulate(settings: Settings, args: argparse.Namespace) -> int:
@@ -521,17 +521,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_monitor(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
-    sub = add(
-        "monitor",
-        _monitor,
-        say("print the rules, the scrape configuration or the inhibitions for Prometheus and Alertmanager"),
-    )
-    sub.add_argument("file", choices=("rules", "scrape", "inhibitions"))
-    sub.add_argument(
-        "--token-file",
-        default="/etc/prometheus/mlp-hub.token",
-        metavar="PATH",
-        help=say("file that has the token, for scrape (/etc/prometheus/mlp-hub.token)"),
+    from mlp_hub.cli.commands import monitor_options  # noqa: PLC0415 - light, and only options
+
+    monitor_options.add(
+        add("monitor", _monitor, say("print files for Prometheus, Alertmanager and Grafana, or start them"))
     )
 
 

@@ -7,7 +7,7 @@ event loop.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -225,8 +225,10 @@ class Workspace(Protocol):
         """Return when the newest file among the run's checkpoints was written, in seconds since the epoch."""
         ...
 
-    def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
-        """Yield the points that the run's processes spooled, above the number of each in `after`.
+    def spooled(
+        self, of: JobRun, after: Callable[[], Awaitable[Mapping[str, int]]]
+    ) -> AsyncIterator[SpoolBatch]:
+        """Yield the points that the run's processes spooled, above the number of each in `after`, asked only if there are any.
 
         That acknowledges all up to these numbers: they are stored, and need not be kept.
         """
@@ -239,8 +241,11 @@ class Workspace(Protocol):
         """
         ...
 
-    async def open_file(self, of: Place | StoredPlace, path: str) -> OpenFile:
-        """Open a plain file of a run, a home or something stored, by its path below. Refuses all but plain files, and links on the way."""
+    async def open_file(self, of: Place | StoredPlace, path: str, head: int = 0) -> OpenFile:
+        """Open a plain file of a run, a home or something stored, by its path below. Refuses all but plain files, and links on the way.
+
+        A file of at most `head` bytes is read at the same time, and not again for `read` from its beginning.
+        """
         ...
 
     async def erase(self, of: Place, epoch: int, check_cancelled: Callable[[], None]) -> None:

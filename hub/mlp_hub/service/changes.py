@@ -20,10 +20,15 @@ class PlatformChanges:
 
     def room_changed(self) -> None:
         """Have all look again that wait for room: amounts of a node, a job or a tenant have changed."""
+        self.forget_tenants()
+        self.storage_changed()
+
+    def storage_changed(self) -> None:
+        """Have all look again that wait for room, since what files take has changed: tenants are as they were."""
         root = self._root
+        root.feasibility.forget()
         root.idle.something_changed()
         root.admission.wake()
-        self.forget_tenants()
         root.bus.publish(QUEUE_TOPIC, {"type": "changed"})
 
     def tenants_changed(self) -> None:
@@ -47,6 +52,7 @@ class PlatformChanges:
         self._root.feasibility.forget()
         self._forget_places()
         self._root.networks.forget()
+        self._root.file_accounting.full.forget()
 
     def _forget_places(self) -> None:
         self._root.submissions.forget_places()

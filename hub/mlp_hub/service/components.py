@@ -9,6 +9,8 @@ from mlp_hub.service.accounting.service import UsageService
 from mlp_hub.service.admission.answers import AGAIN_S, ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.alerts.service import AlertService
+from mlp_hub.service.alerts.service import purge as purge_alerts
 from mlp_hub.service.announcements.service import AnnouncementService
 from mlp_hub.service.apps.gate import AppGate
 from mlp_hub.service.apps.service import AppService
@@ -51,9 +53,11 @@ from mlp_hub.service.nodes.drains import Drains
 from mlp_hub.service.nodes.listing import Nodes
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.notices.service import NoticeService
+from mlp_hub.service.over_time.service import OverTimeService
 from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
+from mlp_hub.service.quota.idle_servers import IdleServerStops
 from mlp_hub.service.quota.ledger import PLACE_S, Ledger
 from mlp_hub.service.runs.service import MOST_TEXTS_DELETED, RunService
 from mlp_hub.service.runs.summaries import Summaries
@@ -229,7 +233,7 @@ class Components(Given):
             p.executor,
             p.clock,
             p.metrics,
-            changed=p.changes.room_changed,
+            changed=p.changes.storage_changed,
             wanted=p.policy.charge_files,
         ),
         start=FileAccounting.start,
@@ -343,7 +347,7 @@ class Components(Given):
             p.lease,
             p.clock,
             owned_data=(p.models, p.datasets),
-            running=(p.apps, p.notices, p.forecasts.past, p.sweeps),
+            running=(p.apps, p.notices, p.forecasts.past, p.sweeps, p.idle_servers),
         ),
         start=Offboarding.start,
     )
@@ -435,6 +439,20 @@ class Components(Given):
         start=Monitoring.lead,
         close=(StopStage.INTAKE, Monitoring.stop),
     )
+    over_time: Made[OverTimeService] = Made(
+        lambda p: OverTimeService(p.monitoring, p.clock),
+        start=OverTimeService.start,
+        stand_by=(StopStage.INTAKE, OverTimeService.stop),
+    )
+
+    alerts: Made[AlertService] = Made(
+        lambda p: AlertService(
+            p.board, p.monitoring, p.notices.outbox, clock=p.clock, steady=p.steady or p.clock
+        ),
+        start=AlertService.start,
+        stand_by=(StopStage.INTAKE, AlertService.stop),
+        purge=lambda _, tx, now: purge_alerts(tx, now),
+    )
 
     # --- components that only answer: nothing of them runs by itself
 
@@ -489,6 +507,11 @@ class Components(Given):
     )
     quota_requests: Made[QuotaRequests] = Made(
         lambda p: QuotaRequests(p.db, p.tenants, p.clock, p.notices.outbox)
+    )
+    idle_servers: Made[IdleServerStops] = Made(
+        lambda p: IdleServerStops(p.db, p.clock, p.notices.outbox),
+        start=IdleServerStops.start,
+        tidy=IdleServerStops.look,
     )
     member_caps: Made[MemberCaps] = Made(lambda p: MemberCaps(p.db, p.tenants, p.clock))
     joining: Made[Joining] = Made(lambda p: Joining(p.db, p.tenants, p.clock, p.notices.outbox, p.provider))

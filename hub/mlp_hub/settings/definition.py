@@ -136,7 +136,7 @@ class Settings(
         kind="str",
     )
     metrics_people: int = setting(
-        500,
+        0,
         "People at most whose homes and teams `GET /metrics` shows by name, for the dashboards of JupyterHub, those with the largest homes first; 0: nobody.",
         kind="int",
         low=0,

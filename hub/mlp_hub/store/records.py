@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from mlp_hub.domain.jobs.job import Phase, RankStatus
+from mlp_hub.domain.jobs.job import JobSpec, Phase, RankStatus
 from mlp_hub.domain.jobs.run import MetricSummary, ParamValue
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import Runtime
@@ -241,6 +241,16 @@ class RunEnd:
     ran: float
     ranks: Sequence[RankStatus]
     before: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """Run that finished, or ran out of memory: `ran` is the seconds of all attempts, `ram_peak` the most MiB of one rank."""
+
+    spec: JobSpec
+    phase: Phase
+    ran: float
+    ram_peak: int | None
 
 
 @dataclass(frozen=True, slots=True)

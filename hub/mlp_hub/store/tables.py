@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0044"
+REVISION = "0047"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -481,6 +481,18 @@ usage_sample = Table(  # what a tenant held at a moment, for curves over time
     Column("waiting", Integer, nullable=False),
 )
 
+over_time = (
+    Table(  # sums of samples by spans of `grain` seconds since the epoch; of the cluster with an empty tenant
+        "over_time",
+        metadata,
+        Column("grain", Integer, primary_key=True, autoincrement=False),
+        Column("number", Integer, primary_key=True, autoincrement=False),
+        Column("tenant", String(50), primary_key=True),
+        Column("sums", LargeBinary, nullable=False),
+        sqlite_with_rowid=False,
+    )
+)
+
 audit = Table(
     "audit",
     metadata,
@@ -747,6 +759,58 @@ announcement = Table(  # what administrators tell everybody, or the members of t
     Column("made_by", String(255), nullable=False),
     Column("made_at", Double, nullable=False),
     Index(None, "ends_at"),
+    sqlite_autoincrement=True,
+)
+
+idle_server_policy = Table(  # when a team's idle notebook servers end; without a row: never
+    "idle_server_policy",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("after_s", Integer, nullable=False),
+    Column("grace_s", Integer, nullable=False),
+)
+
+idle_server = Table(  # countdowns of notebook servers that a policy counts
+    "idle_server",
+    metadata,
+    Column("user", String(255), primary_key=True),
+    Column("server", String(255), primary_key=True),
+    Column("tenant", String(50), nullable=False),
+    Column("began", Double, nullable=False),
+    Column("idle_s", Double, nullable=False),
+    Column("left_s", Double),
+    Column("kept_s", Double, nullable=False),
+)
+
+alert = Table(  # conditions of the platform and of tenants that hold, and those that are over
+    "alert",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("rule", String(64), nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("tenant", String(50), nullable=False),  # empty: the platform
+    Column("state", String(16), nullable=False),
+    Column("value", Double, nullable=False),
+    Column("since", Double, nullable=False),
+    Column("fired_at", Double),
+    Column("resolved_at", Double),
+    Column("told_platform", Boolean, nullable=False),
+    Column("told_tenant", Boolean, nullable=False),
+    Index(None, "resolved_at"),
+    sqlite_autoincrement=True,
+)
+
+alert_silence = Table(  # alerts of which nobody is told for a while
+    "alert_silence",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("rule", String(64), nullable=False),  # empty: each
+    Column("tenant", String(50), nullable=False),  # empty: any
+    Column("of_team", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("made_by", String(255), nullable=False),
+    Column("made_at", Double, nullable=False),
+    Column("ends_at", Double, nullable=False),
     sqlite_autoincrement=True,
 )
 

@@ -22,6 +22,7 @@ from mlp_hub.store.repos.owned.apps import Apps
 from mlp_hub.store.repos.owned.datasets import Datasets
 from mlp_hub.store.repos.owned.models import Models
 from mlp_hub.store.repos.owned.stored import StoredItems
+from mlp_hub.store.repos.tenants.alerts import Alerts
 from mlp_hub.store.repos.tenants.credentials import BrowserSessions, TokenUsesRepo
 from mlp_hub.store.repos.tenants.notices import Announcements, Notices
 from mlp_hub.store.repos.tenants.relocations import Relocations
@@ -33,7 +34,9 @@ from mlp_hub.store.repos.tenants.tenants import Members, Tenants, Users
 from mlp_hub.store.repos.workload.accounting import Accounting
 from mlp_hub.store.repos.workload.capacity import Bookings, DrainedNodes
 from mlp_hub.store.repos.workload.caps import Caps
+from mlp_hub.store.repos.workload.idle_servers import IdleCountdowns, IdlePolicies
 from mlp_hub.store.repos.workload.ledger import Requests
+from mlp_hub.store.repos.workload.over_time import OverTimeSums
 from mlp_hub.store.repos.workload.usage import Usages
 
 
@@ -161,9 +164,24 @@ class Tx:
         return Announcements(self.connection)
 
     @cached_property
+    def alerts(self) -> Alerts:
+        """Alerts of the service's own evaluation, and silences."""
+        return Alerts(self.connection)
+
+    @cached_property
     def drains(self) -> DrainedNodes:
         """The nodes that were taken out of service."""
         return DrainedNodes(self.connection)
+
+    @cached_property
+    def idle_policies(self) -> IdlePolicies:
+        """Policies of tenants for idle notebook servers."""
+        return IdlePolicies(self.connection)
+
+    @cached_property
+    def idle_countdowns(self) -> IdleCountdowns:
+        """Countdowns of idle notebook servers."""
+        return IdleCountdowns(self.connection)
 
     @cached_property
     def caps(self) -> Caps:
@@ -199,6 +217,11 @@ class Tx:
     def usage(self) -> Usages:
         """Use by tenants over time."""
         return Usages(self.connection)
+
+    @cached_property
+    def over_time(self) -> OverTimeSums:
+        """Sums of samples over time, of tenants and the cluster."""
+        return OverTimeSums(self.connection)
 
     @cached_property
     def idempotency(self) -> Idempotency:

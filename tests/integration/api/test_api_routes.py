@@ -426,7 +426,10 @@ def test_a_new_token_holds_no_more_than_the_one_that_asked(rig: ApiRig) -> None:
         ({"name": "a", "foo": 1}, "field foo does not exist; known here: runtime, workers"),
         ({"code": "x"}, "name is missing; it is required"),
         ({"name": "a", "cpu": 0.01}, "cpu is 0.01; it must be at least 0.1"),
-        ({"name": "a", "ram": "much"}, "ram is 'much'; it must be a whole number"),
+        (
+            {"name": "a", "ram": "much"},
+            "ram is 'much'; it must be a whole number of MiB such as 1024 (in JSON without quotes), or auto",
+        ),
         ({"name": "a", "args": ["x", 1]}, "args[1] is 1; it must be a text"),
         ({"name": "a", "priority": ["high"]}, 'priority is ["high"]; it must be a text'),
         ({"name": "a", "cpu": {"of": None}}, 'cpu is {"of": null}; it must be a number'),

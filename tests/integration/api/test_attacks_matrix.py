@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from mlp_api.accounts.idle_servers import IdleServerPolicySet, ServerKeep, ServerUseReport
 from mlp_api.accounts.people import PeopleImport
 from mlp_api.accounts.users import (
     AdminRight,
@@ -32,6 +33,7 @@ from mlp_api.jobs.runs import RunsAct, RunUpdate
 from mlp_api.jobs.runtimes import RuntimeUpdate
 from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
 from mlp_api.platform.accounting import Prices
+from mlp_api.platform.alerts import SilenceCreate, TeamSilenceCreate
 from mlp_api.platform.announcements import AnnouncementCreate
 from mlp_api.platform.nodes import NodeDrainSet
 from mlp_api.platform.notices import ChannelTest, NotificationsSet
@@ -46,7 +48,7 @@ from mlp_hub.api.auth import scopes
 from mlp_hub.api.resources.apps.app_gate import tenant_usage, usage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
-from support.rigs.api_rig import Answer, ApiRig, a_model, a_window, an_announcement
+from support.rigs.api_rig import Answer, ApiRig, a_model, a_silence, a_window, an_announcement
 
 ROUTES = all_routes()
 THERE = {
@@ -67,6 +69,7 @@ THERE = {
     "secret": "mine",
     "node": "n1",
     "announcement": "1",
+    "silence": "1",
     "environment": "tools",
 }
 NEEDS = {
@@ -140,6 +143,8 @@ def fresh(rig: ApiRig, route: Route) -> dict[str, str]:
         told = rig.ask("POST", path_of_announcements(route), an_announcement(), token=rig.root_user)
         assert told.status == 201, told.body
         return {**THERE, "announcement": str(told.json["id"])}
+    if "silence" in route.params:
+        return {**THERE, "silence": rig.silence(THERE["tenant"], rig.rita)}
     if "team" in route.params:
         rig.asks(name, "ann", rig.ann)
         return {**THERE, "team": name}
@@ -367,6 +372,9 @@ VALID: dict[Any, dict[str, Any]] = {
     QuotaAsk: {"cpu": 10**6, "reason": "theirs"},
     QuotaAnswer: {"word": "theirs"},
     MemberCapSet: {"jobs": 1},
+    IdleServerPolicySet: {"after_minutes": 5, "grace_minutes": 5},
+    ServerUseReport: {"idle_s": 1e6},
+    ServerKeep: {"hours": 1},
     JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},
     SweepCreate: {"name": "theirs", "code": "x", "grid": {"lr": [0.1]}},
@@ -398,6 +406,8 @@ VALID: dict[Any, dict[str, Any]] = {
     RuntimeUpdate: {"title": "Theirs"},
     Preferences: {"language": "en"},
     AnnouncementCreate: an_announcement(),
+    SilenceCreate: a_silence(tenant="red"),
+    TeamSilenceCreate: a_silence(),
     Prices: {"currency": "EUR", "periods": [{"begins": "2031-01-01", "core_hour": "0.05"}]},
     NodeDrainSet: {"reason": "theirs"},
     PeopleImport: {"csv": "theirs"},

@@ -104,6 +104,7 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         "secret": "mine",
         "node": "n1",
         "announcement": "1",
+        "silence": "1",
         "environment": "tools",
     }
     if "app" in route.params:
@@ -140,6 +141,8 @@ def objects(rig: ApiRig, route: Route, asker: Asker) -> dict[str, str]:
         told = rig.ask("POST", f"{whose}/announcements", an_announcement(), token=rig.root_user)
         assert told.status == 201, told.body
         return {**there, "announcement": str(told.json["id"])}
+    if "silence" in route.params:
+        return {**there, "silence": rig.silence(there["tenant"], rig.rita)}
     if "team" in route.params:
         rig.asks(name, asker.user, asker.owner)
         return {**there, "team": name}

@@ -62,6 +62,28 @@ for path in ("/etc/passwd", "/etc/hosts", "/new", "/etc/ld.so.preload", "/usr/bi
 """
 
 
+@needs_root
+def test_what_the_platform_built_for_a_sandbox_is_nobodys_and_nothing_else_of_the_machine_is_there(
+    lab: Lab,
+) -> None:
+    code = """
+for path in ("/etc", "/etc/passwd", "/dev", "/dev/null"):
+    print(path, os.lstat(path).st_uid == os.getuid())
+for path in ("/etc/passwd", "/etc/x", "/dev/x", "/dev/pts/x"):
+    attack(path, lambda: open(path, "w"))
+for path in ("/stage", "/oldroot", "/newroot", "/boot", "/root", "/mnt", "/opt", "/sys/fs", "/dev/vda", "/dev/mem"):
+    print(path, os.path.lexists(path))
+print(sorted(os.listdir("/dev")))
+print(open("/dev/null", "w").write("x"), len(open("/dev/urandom", "rb", 0).read(4)), os.openpty() is not None)
+"""
+    out = tried(lab, code)
+    assert not [line for line in out if line.endswith(" True") and line.startswith("/")], out
+    assert not [line for line in out if " GOT " in line], out
+    links = ["core", "fd", "ptmx", "stderr", "stdin", "stdout"]
+    own = ["full", "null", "pts", "random", "shm", "tty", "urandom", "zero"]
+    assert out[-2:] == [str(sorted(links + own)), "1 4 True"]
+
+
 def test_the_system_inside_cannot_be_changed(lab: Lab) -> None:
     assert [line for line in tried(lab, READ_ONLY) if "GOT" in line] == []
 

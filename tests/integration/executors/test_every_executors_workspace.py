@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
@@ -11,6 +12,15 @@ from mlp_hub.executors.base import AttemptPhase
 from mlp_hub.executors.workspace import FoundEntry, StoredPlace
 from mlp_hub.safe_path import PathKind
 from support.executors.contract import Contract
+
+
+def _known(numbers: Mapping[str, int] | None = None) -> Callable[[], Awaitable[Mapping[str, int]]]:
+    """Return what tells the highest numbers of sources that are stored."""
+
+    async def known() -> Mapping[str, int]:
+        return numbers or {}
+
+    return known
 
 
 class TestWorkspace(Contract):
@@ -30,7 +40,7 @@ class TestWorkspace(Contract):
         async with self.executing() as executor:
             workspace, spec = executor.workspace, self.attempt("succeeds")
             assert await workspace.newest_checkpoint(spec.of_run) is None
-            assert [batch async for batch in workspace.spooled(spec.of_run, {})] == []
+            assert [batch async for batch in workspace.spooled(spec.of_run, _known())] == []
             await executor.start(spec)
             await self.wait(executor, spec.attempt, AttemptPhase.SUCCEEDED)
             lines = "".join(f'{{"n": {n}, "t": 1.0, "v": {{"loss": {n}}}}}\n' for n in (1, 2, 3))
@@ -38,7 +48,7 @@ class TestWorkspace(Contract):
             await asyncio.to_thread(self.under.put_in_run, spec.of_run, "ckpt/model", "weights")
             await executor.collect(spec.key)
             await executor.forget(spec.attempt)
-            batches = [batch async for batch in workspace.spooled(spec.of_run, {"0.0.a": 1})]
+            batches = [batch async for batch in workspace.spooled(spec.of_run, _known({"0.0.a": 1}))]
             assert [(s, p.n, p.v) for b in batches for s, points in b.lot for p in points] == [
                 ("0.0.a", 2, {"loss": 2}),
                 ("0.0.a", 3, {"loss": 3}),
@@ -50,7 +60,7 @@ class TestWorkspace(Contract):
             for _ in range(2):
                 await workspace.erase(spec.of_run, 0, lambda: None)
             assert await workspace.newest_checkpoint(spec.of_run) is None
-            assert [batch async for batch in workspace.spooled(spec.of_run, {})] == []
+            assert [batch async for batch in workspace.spooled(spec.of_run, _known())] == []
 
     async def test_a_stored_object_has_its_directory_once_it_is_placed(self) -> None:
         async with self.executing() as executor:

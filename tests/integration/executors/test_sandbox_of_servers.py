@@ -187,3 +187,20 @@ def test_packages_installed_by_the_user_are_there_in_the_next_sandbox(lab: Lab) 
     )
     assert lab.run(use).phase is AttemptPhase.SUCCEEDED
     assert lab.output(use, 1) == ["42 True"]
+
+
+def test_links_and_mounts_below_etc_are_there_though_etc_can_only_be_read(lab: Lab) -> None:
+    given = lab.base / "pip.conf"
+    given.write_text("[global]\n")
+    code = (
+        "import os; print(os.readlink('/etc/jupyter'), open('/etc/pip.conf').read().strip(), "
+        "os.access('/etc', os.W_OK), open('/etc/passwd').read().count('ann') > 0)"
+    )
+    made = spec(
+        lab,
+        code,
+        links=(sandbox.Link("/etc/jupyter", "/opt/settings"),),
+        binds=(*sandbox.environment_binds(PYTHON), sandbox.Bind(str(given), "/etc/pip.conf")),
+    )
+    sandbox.launch(made, str(lab.run_root / "s"))
+    wait_log(lab, "/opt/settings [global] False True")

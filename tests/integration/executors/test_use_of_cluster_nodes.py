@@ -103,12 +103,18 @@ async def test_where_nobody_measures_or_the_hub_may_not_ask_it_asks_rarely(statu
         assert [use.node for use in await meter.read()] == ["n1"]
 
 
-@pytest.mark.parametrize(
-    "body", ["", "[]", "{}", '{"items": 3}', "\x00", '{"items": [null, {}, {"metadata": 1}]}']
-)
-async def test_an_answer_that_is_none_shows_nothing(body: str) -> None:
+@pytest.mark.parametrize("body", ["", "[]", "{}", '{"items": 3}', "\x00"])
+async def test_an_answer_that_is_none_is_not_known(body: str) -> None:
     async with measured_cluster() as (server, meter):
         server.body = body
+        with pytest.raises(OSError):  # noqa: PT011 - as executors raise it
+            await meter.read()
+        assert meter.known() == ()
+
+
+async def test_entries_that_cannot_be_read_are_left_out() -> None:
+    async with measured_cluster() as (server, meter):
+        server.body = '{"items": [null, {}, {"metadata": 1}]}'
         assert list(await meter.read()) == []
         server.now += EVERY_S
         server.body = listed(
@@ -122,7 +128,8 @@ async def test_a_cluster_that_hangs_delays_nobody(monkeypatch: pytest.MonkeyPatc
     async with measured_cluster() as (server, meter):
         server.open.clear()
         for _ in range(3):
-            assert await meter.read() == ()
+            with pytest.raises(ConnectionError):
+                await meter.read()
         server.open.set()
         monkeypatch.setattr(measured, "WAIT_S", 60.0)
         assert len(await meter.read()) == 2
@@ -134,4 +141,17 @@ async def test_a_cluster_that_is_away_shows_nothing_old() -> None:
         assert await meter.read()
         server.now += EVERY_S
         server.status, server.body = 503, "<html>away</html>"
-        assert await meter.read() == ()
+        with pytest.raises(ConnectionError):
+            await meter.read()
+        assert meter.known() == ()
+
+
+async def test_what_is_known_costs_no_request_and_is_never_old() -> None:
+    async with measured_cluster() as (server, meter):
+        assert meter.known() == ()
+        assert server.asked == 0
+        found = await meter.read()
+        assert meter.known() == found
+        server.now += EVERY_S
+        assert meter.known() == ()
+        assert server.asked == 1

@@ -3,33 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from support.hubs.live_hub import LiveHub
 from support.monitoring.prometheus import needs_prometheus, promtool, running, until_value
+from support.monitoring.scraping import scrape, token_of
 from support.waiting import wait_for
 
 pytestmark = needs_prometheus
-TOKENS_USER = "admin"
-
-
-def token_of(hub: LiveHub, file: Path, user: str = TOKENS_USER) -> str:
-    """Make a scraper's token, and write it into a file."""
-    made = hub.run("token", "--user", user, "--scope", "read:metrics", "--note", "prometheus").stdout.strip()
-    file.write_text(made)
-    return made
-
-
-def scrape(hub: LiveHub, file: Path) -> dict[str, Any]:
-    """Return the configuration that the command prints, for an address that needs no name of localhost."""
-    printed = yaml.safe_load(hub.run("monitor", "scrape", "--token-file", str(file)).stdout)
-    found: dict[str, Any] = printed
-    for job in found["scrape_configs"]:
-        job["static_configs"] = [{"targets": [f"127.0.0.1:{hub.port}"]}]
-    return found
 
 
 def test_one_token_scrapes_the_platform_and_jupyterhub(hub: LiveHub, tmp_path: Path) -> None:
@@ -87,6 +70,47 @@ def test_failures_of_a_team_become_an_alert(hub: LiveHub, tmp_path: Path) -> Non
         assert "MLPHubAbsent" not in prometheus.alerts()
 
 
-@pytest.mark.parametrize("what", ["rules", "scrape", "inhibitions"])
+@pytest.mark.parametrize("what", ["rules", "scrape", "inhibitions", "alertmanager"])
 def test_the_command_prints_yaml(hub: LiveHub, what: str) -> None:
     assert isinstance(yaml.safe_load(hub.run("monitor", what).stdout), dict)
+
+
+def test_objects_of_the_operator_scrape_the_hub_as_the_operator_writes_them(
+    hub: LiveHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = hub.run("monitor", "operator", check=False)
+    assert refused.returncode == 2
+    assert "is not an address that pods reach" in refused.stderr
+    monkeypatch.setitem(hub.env, "MLP_PUBLIC_URL", "https://hub.example.org")
+    monkeypatch.setitem(hub.env, "MLP_USERS_DOMAIN", "none")
+    refused = hub.run("monitor", "operator", "--label", "release", check=False)
+    assert refused.returncode == 2
+    assert "is not KEY=VALUE" in refused.stderr
+    printed = hub.run("monitor", "operator", "--namespace", "watch", "--label", "release=prometheus").stdout
+    *configs, rule = yaml.safe_load_all(printed)
+    assert [one["kind"] for one in (*configs, rule)] == ["ScrapeConfig", "ScrapeConfig", "PrometheusRule"]
+    for made in (*configs, rule):
+        assert made["metadata"]["namespace"] == "watch"
+        assert made["metadata"]["labels"] == {"release": "prometheus"}
+    jobs = []
+    file = tmp_path / "token"  # the Secret, as the operator mounts it
+    token_of(hub, file)
+    for one in configs:
+        spec = one["spec"]
+        assert (spec["scheme"], spec["staticConfigs"]) == ("HTTPS", [{"targets": ["hub.example.org"]}])
+        assert spec["authorization"]["credentials"] == {"name": "mlp-hub-metrics", "key": "token"}
+        jobs.append(
+            {
+                "job_name": f"scrapeConfig/watch/{one['metadata']['name']}",
+                "metrics_path": spec["metricsPath"],
+                "authorization": {"type": spec["authorization"]["type"], "credentials_file": str(file)},
+                "static_configs": [{"targets": [f"127.0.0.1:{hub.port}"]}],  # and by http: no TLS here
+                "relabel_configs": [
+                    {"target_label": each["targetLabel"], "replacement": each["replacement"]}
+                    for each in spec["relabelings"]
+                ],
+            }
+        )
+    with running(tmp_path / "prometheus", {"scrape_configs": jobs}, rule["spec"]) as prometheus:
+        until_value(prometheus, 'mlp_build_info{job="mlp-hub"}')
+        until_value(prometheus, 'jupyterhub_total_users{job="jupyterhub"}')

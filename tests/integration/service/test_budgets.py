@@ -10,7 +10,9 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,8 @@ from sqlalchemy.engine import Engine
 
 from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
-from support.rigs.platform_rig import Rig, running_rig
+from mlp_hub.sandbox.control import SHIM
+from support.rigs.platform_rig import FAST, Rig, running_rig
 from support.waiting import until
 
 BUDGETS = tomllib.loads((Path(__file__).parents[2] / "budgets.toml").read_text())
@@ -62,6 +65,27 @@ async def test_one_job_alone(tmp_path: Path) -> None:
         writes = [s for s in statements if s.startswith(("INSERT", "UPDATE", "DELETE"))]
         assert len(writes) <= most("one_job_writes"), writes
         assert _commits(rig) - before <= most("one_job_commits")
+
+
+async def test_one_job_asks_few_things_of_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[str] = []
+    plain = ThreadPoolExecutor.submit
+
+    def submit(pool: ThreadPoolExecutor, work: Any, *args: Any, **more: Any) -> Any:
+        found.append(str(args or work))
+        return plain(pool, work, *args, **more)
+
+    policy = replace(FAST, charge_files=True)
+    async with running_rig(tmp_path, policy=policy) as rig:
+        home = Path(rig.directories.home("ann"))
+        home.mkdir(parents=True, exist_ok=True)
+        (home / "true.sh").write_text("exit 0")
+        await rig.submit("first", entry="true.sh", code=None, sim={"DURATION": 0.05})
+        await rig.until("first", "finished")
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+        await rig.submit("a", entry="true.sh", code=None, sim={"DURATION": 0.05})
+        await rig.until("a", "finished")
+        assert len(found) <= most("submits_of_one_job"), found
 
 
 def _commits(rig: Rig) -> int:
@@ -144,6 +168,19 @@ def test_the_load_at_rest_stays_within_the_budget(name: str, code: str) -> None:
         [sys.executable, "-I", "-c", LOADED.format(code=code)], capture_output=True, text=True, check=True
     )
     assert int(said.stdout) <= most(name)
+
+
+def test_the_process_that_forks_shims_stays_within_the_module_budget() -> None:
+    code = f"""
+import sys
+sys.argv = ["shim", "--serve", "-1"]
+try:
+    exec(compile(open({SHIM!r}).read(), {SHIM!r}, "exec"), {{"__name__": "__main__", "__package__": None, "__file__": {SHIM!r}}})
+except (OSError, ValueError):
+    print(len(sys.modules))
+"""
+    said = subprocess.run([sys.executable, "-IS", "-c", code], capture_output=True, text=True, check=True)
+    assert int(said.stdout) <= most("modules_of_a_shim")
 
 
 def test_loading_the_magics_stays_within_the_module_budget() -> None:

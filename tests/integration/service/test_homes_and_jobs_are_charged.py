@@ -107,6 +107,53 @@ async def test_stored_points_of_a_job_are_charged_until_they_are_deleted(tmp_pat
         await until(lambda: look(0), what="what they took to be given back")
 
 
+async def test_a_charge_that_changes_nothing_wakes_nobody_and_jobs_that_end_together_cause_one_walk(
+    tmp_path: Path,
+) -> None:
+    async with charged(tmp_path) as rig:
+        accounting = rig.platform.file_accounting
+        for name in ("one", "two", "three"):
+            await rig.submit(name, sim={"DURATION": 0})
+        for name in ("one", "two", "three"):
+            await rig.until(name, "finished")
+        await exact(rig, "ann")
+        told: list[None] = []
+        accounting._changed = lambda: told.append(None)
+        walks: list[object] = []
+        measure = accounting._workspace.disk_size
+
+        async def noted(place: object) -> int:
+            walks.append(place)
+            return await measure(place)  # type: ignore[arg-type]
+
+        accounting._workspace.disk_size = noted  # type: ignore[method-assign, assignment]
+        await accounting._home("ann")
+        assert (walks, told) == ([Home("ann")], [])
+        jobs = [
+            job
+            for name in ("one", "two", "three")
+            if (job := await rig.platform.jobs.get(SYSTEM, "ann", name))
+        ]
+        for job in jobs:
+            await accounting._output(job.uid)
+        assert told == []
+
+
+async def test_a_limit_of_storage_that_is_set_later_holds_for_the_next_job(tmp_path: Path) -> None:
+    async with charged(tmp_path) as rig:
+        await red(rig, None, "ann")
+        await asyncio.to_thread(put, rig, "ann", 3 * MIB)
+        await rig.submit("one", sim={"DURATION": 0}, tenant="red")
+        await rig.until("one", "finished")
+        await rig.submit("two", sim={"DURATION": 0}, tenant="red")
+        await rig.until("two", "finished")
+        await rig.platform.file_accounting.review_homes()
+        await exact(rig, "ann", tenant="red")
+        await rig.platform.tenants.update("red", api.TenantUpdate(rom=1))
+        with pytest.raises(Refused, match="the storage of red is full"):
+            await rig.submit("three", sim={"DURATION": 0}, tenant="red")
+
+
 @pytest.mark.parametrize("when", ["running", "ended"])
 async def test_a_service_that_dies_charges_what_was_written_meanwhile(tmp_path: Path, when: str) -> None:
     async with charged(tmp_path) as rig:

@@ -168,7 +168,7 @@ async def test_a_scrape_is_flat_in_the_number_of_jobs(tmp_path: Path) -> None:
     """As many series of states, and no pass over the jobs; without an await, so that nothing else looks meanwhile."""
 
     def cost(rig: Rig) -> tuple[int, int]:
-        board, parts, looked = rig.platform.board, rig.platform.monitoring._parts, [0]
+        board, parts, looked = rig.platform.board, rig.platform.monitoring.parts, [0]
         kept = {name: getattr(board, name) for name in ("jobs", "waiting", "holding")}
         for name, jobs in kept.items():
             setattr(board, name, _Counted(jobs, looked))

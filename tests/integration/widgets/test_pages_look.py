@@ -15,7 +15,9 @@ EMPTY = {
     "quota": "You are in no team yet",
     "usage": "Nothing was held in this span",
     "admin/queue": "Nothing is running or waiting",
+    "admin/over-time": "Nothing is known of this span yet",
     "admin/audit": "No changes yet",
+    "admin/alerts": "No alert fires",
 }
 
 
@@ -24,7 +26,8 @@ def test_a_page_without_data_says_so(pages: Pages, front: FrontService, path: st
     front.data.jobs.clear()
     front.data.queue.clear()
     front.data.audit.clear()
-    front.data.accounting.empty = True
+    front.data.accounting.empty = front.data.over_time.empty = True
+    front.data.alerts.alerts.clear()
     front.data.session["tenants"] = []
     expect(pages.panel(path).locator(".mlp-empty")).to_contain_text(EMPTY[path])
 
@@ -44,6 +47,8 @@ FAULTS = {
     "quota": "GET /users/ann/quota",
     "usage": "GET /users/ann/accounting",
     "admin/usage": "GET /accounting",
+    "admin/over-time": "GET /over-time",
+    "tenants/red/over-time": "GET /tenants/red/over-time",
     "admin/tenants": "GET /tenants",
     "admin/tenants/red": "GET /tenants/red/usage",
     "admin/tenants/teal": "GET /tenants/teal/bookings",
@@ -52,6 +57,8 @@ FAULTS = {
     "admin/nodes": "GET /nodes",
     "admin/what-if": "GET /nodes",
     "admin/audit": "GET /audit",
+    "admin/alerts": "GET /alerts",
+    "tenants/red/alerts": "GET /tenants/red/alerts",
 }
 
 

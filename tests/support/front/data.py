@@ -10,10 +10,12 @@ from urllib.parse import unquote
 from support.clients.sweep_shapes import curves, sweep
 from support.front.accounting import FrontAccounting
 from support.front.admin import AdminFront
+from support.front.alerts import AlertsFront
 from support.front.apps import FrontApps
 from support.front.environments import FrontEnvironments
 from support.front.files import FrontFiles
 from support.front.notices import FrontNotices
+from support.front.over_time import FrontOverTime
 from support.front.programs import services
 from support.front.runs import FrontRuns
 from support.front.secrets import secrets
@@ -83,6 +85,7 @@ class Data:
         why = "it contains no model, but notes.txt"
         self.datasets = FrontFiles()
         self.accounting = FrontAccounting()
+        self.over_time = FrontOverTime()
         self.environments = FrontEnvironments()
         self.runs = FrontRuns()
         self.notices = FrontNotices()
@@ -234,6 +237,7 @@ class Data:
             holding("lstm", "carol", cpu=1.0, ram=4096),
         ]
         self.admin = AdminFront()
+        self.alerts = AlertsFront()
         self.holdings = {"red": holders[:3]}
         self.nodes: list[Json] = [self._node("node-1", holders), self._node("node-2", [], up=False)]
         self.jobs: dict[tuple[str, str], Json] = {}
@@ -395,6 +399,10 @@ class Data:
                 return self.environments.answer(method, parts, body or {})
             case "GET", [*_, "accounting"], "":
                 return 200, self.accounting.lines(query or {})
+            case "GET", ["over-time"], "":
+                return 200, self.over_time.answer(None, query or {})
+            case "GET", ["tenants", name, "over-time"], "":
+                return 200, self.over_time.answer(name, query or {})
             case "GET", ["users"], "":
                 return 200, self.users
             case "PUT", ["users", name], ("approve" | ""):
@@ -415,6 +423,10 @@ class Data:
                 return 200, self.files
             case _, ["users", _, "teams", *rest], _:
                 return self.teams.of_user(method, rest, body)
+            case "GET", ["users", _, "idle_servers"], _:
+                return 200, []
+            case "GET", ["tenants", _, "idle_policy"], _:
+                return 200, {"after_minutes": 120, "grace_minutes": 30}
             case "GET", ["quota_requests"], _:
                 return 200, [r for r in self.teams.requests if r["state"] == "open"]
             case "GET", ["tenants", name, "audit"], _:
@@ -483,6 +495,10 @@ class Data:
                 return self.admin.announced(method, rest, verb, body or {})
             case _, ["tenants", name, "announcements", *rest], _:
                 return self.admin.announced(method, rest, verb, body or {}, name)
+            case _, ["alerts" | "silences", *_], "":
+                return self.alerts.answer(method, parts, body or {})
+            case _, ["tenants", name, "alerts" | "silences", *_], "":
+                return self.alerts.answer(method, parts[2:], body or {}, name)
             case "POST", ["users"], "import":
                 return self.admin.imports_people(body or {})
             case _, ["nodes", name, *_], _:

@@ -159,6 +159,7 @@ def job(name: str, **change: Any) -> Json:
         "progress_from": 0,
         "progress_since": when(-120),
         "put_first": False,
+        "memory": None,
         "version": 1,
     } | change
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +35,8 @@ class JupyterServer:
 
 
 @contextmanager
-def jupyter_server(directory: Path, *options: str) -> Iterator[JupyterServer]:
-    """Start one of user `ann` with its home and all that it writes below a directory."""
+def jupyter_server(directory: Path, *options: str, env: Mapping[str, str] = {}) -> Iterator[JupyterServer]:
+    """Start one of user `ann` with its home and all that it writes below a directory; `env` are more variables."""
     home = directory / "home"
     home.mkdir(parents=True)
     known = {k: v for k, v in os.environ.items() if not k.startswith(("MLP_", "JUPYTER"))}
@@ -52,7 +52,7 @@ def jupyter_server(directory: Path, *options: str) -> Iterator[JupyterServer]:
         process = subprocess.Popen(
             [*command, *traits, *ours, *options],
             cwd=home,
-            env={**known, "HOME": str(home), "JUPYTER_RUNTIME_DIR": str(directory / "runtime")},
+            env={**known, **env, "HOME": str(home), "JUPYTER_RUNTIME_DIR": str(directory / "runtime")},
             stdout=log,
             stderr=log,
         )

@@ -108,6 +108,12 @@ class ApiRig:
             for account in self.hub.accounts.values():
                 account["authorized"] = True
 
+    def silence(self, tenant: str, token: str) -> str:
+        """Silence the alerts of a tenant, and return the silence's id."""
+        made = self.ask("POST", f"/tenants/{tenant}/silences", a_silence(), token=token)
+        assert made.status == 201, made.body
+        return str(made.json["id"])
+
     def environment(self, name: str, user: str = "ann", tenant: str = "red") -> None:
         """Have an environment that is ready, as if it had been made."""
         uid = hashlib.sha256(f"{tenant} {name}".encode()).hexdigest()[:26]
@@ -372,6 +378,12 @@ def a_window(name: str) -> dict[str, Any]:
 def an_announcement(text: str = "The hub restarts at noon.", **fields: Any) -> dict[str, Any]:
     """Describe an announcement for an hour from now."""
     return {"text": text, "until": datetime.fromtimestamp(time.time() + 3600, UTC).isoformat(), **fields}
+
+
+def a_silence(**fields: Any) -> dict[str, Any]:
+    """Describe a silence for an hour from now."""
+    until = datetime.fromtimestamp(time.time() + 3600, UTC).isoformat()
+    return {"reason": "it is being mended", "until": until, **fields}
 
 
 def parts_of_story(rig: ApiRig) -> None:

@@ -120,6 +120,7 @@ class Rig:
             p.reconciler._scan,
             p.admission._task,
             p.lease._renewing,
+            p.alerts._task,
         ]
         if p.metrics.carrier is not None:
             tasks.append(p.metrics.carrier._reading)

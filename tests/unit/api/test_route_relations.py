@@ -58,6 +58,7 @@ FOR_THE_PLATFORM = {
 """Below a user's path, and yet not for the user."""
 TENANT_ADMINS_WRITE = {
     "PUT /tenants/{tenant}/caps",
+    "PUT /tenants/{tenant}/idle_policy",
     "POST /tenants/{tenant}/quota_requests",
     "DELETE /tenants/{tenant}/quota_requests/{request}",
     "PUT /tenants/{tenant}/joins/{user}:approve",
@@ -66,6 +67,8 @@ TENANT_ADMINS_WRITE = {
     "DELETE /tenants/{tenant}/members/{user}",
     "POST /tenants/{tenant}/announcements",
     "DELETE /tenants/{tenant}/announcements/{announcement}",
+    "POST /tenants/{tenant}/silences",
+    "DELETE /tenants/{tenant}/silences/{silence}",
     "PUT /tenants/{tenant}/runtimes/{runtime}",
     "DELETE /tenants/{tenant}/runtimes/{runtime}",
     "PUT /tenants/{tenant}/secrets/{secret}",
@@ -119,6 +122,8 @@ OTHER_SCOPES = {
     "POST /simulate": (scopes.CLUSTER_READ, "runs beside the hub and changes nothing"),
     "POST /announcements": (scopes.CLUSTER_WRITE, "tells everybody"),
     "DELETE /announcements/{announcement}": (scopes.CLUSTER_WRITE, "same"),
+    "POST /silences": (scopes.CLUSTER_WRITE, "silences what concerns everybody"),
+    "DELETE /silences/{silence}": (scopes.CLUSTER_WRITE, "same"),
     "PUT /nodes/{node}:drain": (scopes.CLUSTER_WRITE, "changes what the cluster takes"),
     "PUT /nodes/{node}:return": (scopes.CLUSTER_WRITE, "same"),
     "GET /announcements": (scopes.NOTICES_READ, "what is told, to notebooks too"),
@@ -126,6 +131,12 @@ OTHER_SCOPES = {
     "GET /offer": (scopes.JOBS_READ, "shows what a job would get"),
     "GET /users/{user}/accounting": (scopes.JOBS_READ, "shows what one's work used"),
     "GET /users/{user}/accounting:csv": (scopes.JOBS_READ, "same"),
+    "GET /users/{user}/idle_servers": (scopes.JOBS_READ, "shown in notebooks, whose tokens hold that"),
+    "PUT /users/{user}/idle_servers:report": (
+        scopes.JOBS_WRITE,
+        "said by notebook servers, whose tokens hold that",
+    ),
+    "PUT /users/{user}/idle_servers:keep": (scopes.JOBS_WRITE, "same"),
     "GET /prices": (scopes.TENANTS_READ, "belongs to quotas"),
     "PUT /prices": (scopes.CLUSTER_WRITE, "changes what everybody is shown"),
     "DELETE /prices": (scopes.CLUSTER_WRITE, "same"),

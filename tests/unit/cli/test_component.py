@@ -128,7 +128,7 @@ def test_a_supervisor_that_looks_late_tells_its_components_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a suspend, or when it got no processor itself."""
-    seen: list[bool] = []
+    seen: list[float] = []
     monkeypatch.setattr(Component, "check_process", lambda _self, _now, *, late: bool(seen.append(late)))
     monkeypatch.setattr(Component, "due", lambda _self: None)
     now = [1000.0]
@@ -138,4 +138,4 @@ def test_a_supervisor_that_looks_late_tells_its_components_so(
     for passes in (0.0, 5.0, 5.0, 3600.0, 5.0):
         now[0] += passes
         supervisor.tick()
-    assert seen == [False, False, False, True, False]
+    assert seen == [0.0, 0.0, 0.0, 3595.0, 0.0]

@@ -11,6 +11,9 @@ TOP = Path(__file__).parents[3]
 WIRE, NOTEBOOKS = "hub/mlp_api", "extensions/mlp"
 ON_THE_WIRE_TOO = {
     *(
+        "Alert",
+        "AlertRule",
+        "AlertSilence",
         "Announcement",
         "Dataset",
         "Fact",

@@ -15,10 +15,10 @@ from mlp.cli import main
 from mlp.commands.actions import SIMPLE
 from mlp.commands.completion import SCRIPTS, complete
 from mlp.errors import UsageError
-from mlp.grammar.job_options import BY_NAME, SHAPE, SUBMIT, WITH, default_runtime
+from mlp.grammar.job_options import BY_NAME, OFFER, SHAPE, SUBMIT, WITH, default_runtime
 from mlp.grammar.query_options import STATES
 from mlp.grammar.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
-from mlp_api.jobs.jobs import JobCreate, JobShape
+from mlp_api.jobs.jobs import JobCreate, JobShape, OfferQuery
 from mlp_hub.domain.dimensions import COUNTED as DIMENSIONS_COUNTED
 from mlp_hub.domain.jobs.job import Phase, State
 from mlp_hub.domain.runtime import runtime as service_runtimes
@@ -56,6 +56,8 @@ def test_defaults_are_those_of_the_schema():
 def test_an_offer_takes_exactly_what_the_service_takes():
     fields = {f.name for f in msgspec.structs.fields(JobShape)}
     assert {o.name for o in SHAPE} == fields - {"amounts"} | set(DIMENSIONS_COUNTED)
+    asked = {f.name for f in msgspec.structs.fields(OfferQuery)}
+    assert {o.name for o in OFFER} == asked - {"amounts"} | set(DIMENSIONS_COUNTED)
 
 
 def test_magic_command_and_python_take_the_same_options():

@@ -23,12 +23,15 @@ ROWS = {row.name: row for row in rows(Components)}
 def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -> None:
     standing_by = [name for name, _ in stops(Components, close=False)]
     assert standing_by == [
-        *("metrics", "disk", "summaries", "retention", "admission", "queue"),
+        *("alerts", "over_time", "metrics", "disk", "summaries", "retention", "admission", "queue"),
         *("sweeps", "app_worker", "reconciler", "drains", "board", "notices"),
     ]
     closing = [(name, stop.stage.name) for name, stop in stops(Components, close=True)]
     assert closing == [
-        *((name, "INTAKE") for name in ("former_members_servers", "submissions", "monitoring")),
+        *(
+            (name, "INTAKE")
+            for name in ("former_members_servers", "submissions", "alerts", "over_time", "monitoring")
+        ),
         *((name, "INTAKE") for name in ("metrics", "disk", "summaries", "retention", "forecasts")),
         ("admission", "DECISIONS"),
         ("queue", "QUEUE"),

@@ -9,6 +9,7 @@ ENDS = {
     "browser_session": "purge: delete_expired",
     "environment": "belongs to its team, and stays for the other members",
     "idempotency_key": "purge: delete_before",
+    "idle_server": "IdleServerStops.remove, when the user leaves",
     "job": "Offboarding, when the user leaves",
     "join_request": "TeamRequests.forget_person and forget_place",
     "ledger_span": "Accounting.forget_user removes the name",

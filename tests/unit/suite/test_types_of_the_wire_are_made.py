@@ -42,7 +42,7 @@ def test_the_check_of_the_front_end_names_the_command_that_makes_them(tmp_path: 
 
 
 @pytest.mark.parametrize("given", ["", " \n"])
-def test_what_makes_them_says_where_the_document_comes_from(tmp_path: Path, given: str) -> None:
+def test_their_maker_says_where_the_document_comes_from(tmp_path: Path, given: str) -> None:
     """As in a pipe whose first program failed."""
     ended = run(tmp_path, given=given)
     assert ended.returncode == 1

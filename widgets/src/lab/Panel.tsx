@@ -5,6 +5,7 @@ import { Announced } from "../components/basics/Announced";
 import { Empty, ErrorBox, Loading, StateBadge } from "../components/basics/basics";
 import { useLoad, useNow } from "../components/basics/hooks";
 import { useLanguage } from "../components/basics/language";
+import { IdleServers } from "../components/basics/IdleServers";
 import { QuotaBars } from "../components/basics/QuotaBars";
 import { paths, type Client } from "../core/service/api";
 import { n, t } from "../core/format/language";
@@ -109,6 +110,7 @@ export function Panel({ client, watch, visible, open, pages }: PanelProps): JSX.
         {pages ? <a class="mlp-link" href={pages} target="_blank" rel="noopener">{t("All on MLP Hub")}</a> : null}
       </div>
       <Announced client={client} every={visible ? 60_000 : 0} />
+      <IdleServers client={client} user={seen.user} every={visible ? 15_000 : 0} />
       <div class="mlp-lab-tools">
         {seen.mine.length ? (
           <Select label={t("Owner of the jobs")} hideLabel name="whose" value={team} onChange={setWhose} options={[["", t("Mine")], ...seen.mine.map((name): [string, string] => [name, t("Team {name}", { name })])]} />

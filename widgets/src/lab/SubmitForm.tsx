@@ -3,13 +3,14 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { ErrorBox } from "../components/basics/basics";
 import { Dialog } from "../components/basics/Dialog";
-import { useLoad } from "../components/basics/hooks";
+import { useLoad, useSettled } from "../components/basics/hooks";
 import { paths, type Client } from "../core/service/api";
 import { t } from "../core/format/language";
 import { reference, title } from "../core/jobs/runs";
 import { COUNTED, ROWS } from "../core/format/dimensions";
-import { isNotebook, read, textsOf, type FieldName } from "../core/jobs/submitform";
-import type { Job, RuntimeInfo } from "../core/service/wire";
+import { isNotebook, offerPath, read, textsOf, type FieldName } from "../core/jobs/submitform";
+import { memoryWords } from "../core/jobs/used";
+import type { Job, Offer, RuntimeInfo } from "../core/service/wire";
 import { Field, Select } from "../components/basics/form";
 
 export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
@@ -31,6 +32,9 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
   const me = useLoad("me", () => client.session());
   const runtimes = useLoad("runtimes", async () => (await client.list<RuntimeInfo>("/runtimes")).items);
   const { body, faults } = read(path, texts);
+  const asked = useSettled(body ? offerPath(body) : "", 500);
+  const offer = useLoad(asked, () => (asked ? client.get<Offer>(asked) : Promise.resolve(null)));
+  const earlier = memoryWords(offer.data?.memory);
   const offered = [...new Set((runtimes.data ?? []).filter((one) => one.state === "approved" && (!one.tenant || !texts.tenant || one.tenant === texts.tenant)).map((one) => one.name))];
   const field = (name: FieldName, label: string, hint = "", placeholder = ""): JSX.Element => (
     <Field
@@ -92,7 +96,7 @@ export function SubmitForm({ client, path, onDone, onClose, pageOf }: {
             </>
           )}
           {field("cpu", t("CPU"), t("cores of each"))}
-          {field("ram", t("Memory"), t("of each, such as 2 GiB"))}
+          {field("ram", t("Memory"), earlier ? t("of each, such as 2 GiB, or auto. {earlier}.", { earlier }) : t("of each, such as 2 GiB"))}
           {COUNTED.map((d) => field(d as FieldName, ROWS[d].label(), ROWS[d].ofRank?.(), t("default")))}
           {field("gpu", t("GPU"), t("devices of each"))}
           <Select

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { t } from "../core/format/language";
 import type { Session } from "../core/service/wire";
 import { AccountingPage, OwnAccounting } from "./teams/Accounting";
+import { AlertsPage } from "./teams/Alerts";
 import { AllRunsPage } from "./platform/AllRuns";
 import { AppPage, AppsPage } from "./apps/Apps";
 import { AuditPage } from "./teams/Audit";
@@ -13,6 +14,7 @@ import { JobPage, JobsPage } from "./jobs/Jobs";
 import { MePage } from "./accounts/Me";
 import { ModelPage, ModelsPage } from "./stored/Models";
 import { NodesPage } from "./platform/Nodes";
+import { OverTimePage } from "./teams/OverTime";
 import { OverviewPage } from "./platform/Overview";
 import { QueuePage } from "./jobs/Queue";
 import { QuotaPage } from "./teams/Quota";
@@ -99,6 +101,17 @@ const PAGES: Page[] = [
     sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
     under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
   },
+  {
+    path: "tenants/:/over-time", title: (name = "") => t("{tenant} over time", { tenant: name }), page: (name = "") => <OverTimePage key={name} tenant={name} />,
+    sees: (session, name = "") => session.admin || session.tenants.includes(name),
+    under: (session, name = "") => (session.admin ? "admin/tenants" : session.tenant_admin.includes(name) ? `tenants/${name}` : "quota"),
+  },
+  {
+    path: "tenants/:/alerts", title: (name = "") => t("Alerts of {tenant}", { tenant: name }), page: (name = "") => <AlertsPage key={name} tenant={name} />,
+    sees: (session, name = "") => session.admin || session.tenant_admin.includes(name),
+    under: (session, name = "") => (session.admin ? "admin/tenants" : `tenants/${name}`),
+  },
+  { path: "admin/alerts", title: () => t("Alerts"), page: () => <AlertsPage key="all" />, under: () => "admin" },
   { path: "admin/tenants", title: () => t("Teams"), page: () => <TenantsPage />, entries: one },
   { path: "admin/tenants/new", title: () => t("New team"), page: () => <NewTenantPage />, under: () => "admin/tenants" },
   { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },
@@ -107,6 +120,7 @@ const PAGES: Page[] = [
   { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
   { path: "admin/runs", title: () => t("All runs"), page: () => <AllRunsPage />, entries: one },
   { path: "admin/usage", title: () => t("Usage of all"), page: () => <AccountingPage key="all" whose="all" />, under: () => "admin" },
+  { path: "admin/over-time", title: () => t("Over time"), page: () => <OverTimePage tenant={null} />, under: () => "admin" },
   { path: "admin/nodes", title: () => t("Nodes"), page: () => <NodesPage />, entries: one },
   { path: "admin/what-if", title: () => t("What-if"), page: () => <WhatIfPage />, entries: one },
   { path: "admin/audit", title: () => t("Audit"), page: () => <AuditPage />, entries: one },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import jobnames from "./jobnames.json";
-import { nameOf, params, read, runnable, seconds, textsOf } from "../../src/core/jobs/submitform";
+import { nameOf, offerPath, params, read, runnable, seconds, textsOf } from "../../src/core/jobs/submitform";
 import { SUBMIT } from "../../src/core/format/terms";
 
 test("a form that nobody touched asks for the defaults of the contract", () => {
@@ -20,6 +20,12 @@ test("each field that is wrong says what would be right, and nothing is sent", (
   assert.equal(body, null);
   assert.deepEqual(Object.keys(faults).sort(), ["cpu", "gpu", "name", "params", "ram", "time_limit", "workers"]);
   assert.match(faults.time_limit ?? "", /30m/);
+});
+
+test("memory may be auto, and the offer is asked by name and shape", () => {
+  const { body } = read("a.py", { ...textsOf("a.py"), ram: " Auto ", workers: "2:4", gpu: "1", tenant: "red" });
+  assert.equal(body?.ram, "auto");
+  assert.equal(body && offerPath(body), "/offer?name=a&workers=2%3A4&gpu=1&tenant=red");
 });
 
 test("lengths of time have a unit", () => {

@@ -28,6 +28,7 @@ _OF_THE_USER = (Relation.SELF, Relation.OWNED, Relation.VISITOR)
 _OTHER_NAMES = {
     # a machine's, which nobody here chose
     "node": re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?"),
+    "silence": re.compile(r"[0-9]{1,18}"),
     "announcement": re.compile(r"[0-9]{1,18}"),
     "environment": re.compile(JOB_NAME_PATTERN),
 }

@@ -16,6 +16,7 @@ from msgspec.inspect import LiteralType
 
 from mlp_api.apps.apps import MODEL_OR_NONE_PATTERN, REPLICAS_PATTERN
 from mlp_api.jobs.jobs import (
+    AUTO_PATTERN,
     COMMIT_PATTERN,
     JOB_NAME_PATTERN,
     JOB_PATTERN,
@@ -62,6 +63,7 @@ PATTERN_WORDS = {
     ),
     JOB_PATTERN: msg("NAME or NAME@RUN; NAME has {name}", name=JOB_NAME_WORDS),
     RANGE_PATTERN: msg('a whole number such as 4 (in JSON without quotes), or MIN:MAX such as "2:8"'),
+    AUTO_PATTERN: msg("a whole number of MiB such as 1024 (in JSON without quotes), or auto"),
     PARAM_PATTERN: msg("letters, digits, _, . and -, beginning with a letter or _, at most 64 characters"),
     VARIABLE_PATTERN: msg("letters, digits and _, not beginning with a digit, at most 128 characters"),
     LINE_PATTERN: msg("one line of text without control characters"),

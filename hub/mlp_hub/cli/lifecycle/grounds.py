@@ -60,7 +60,7 @@ GROUNDS: Mapping[Ground, GroundCommands] = {
 
 
 def ranks_continue(count: int) -> CommandFailed:
-    """Return the fault that so many jobs should be suspended, but nobody ended their ranks on other machines."""
+    """Return the fault that this number of jobs should be suspended, but nobody ended their ranks on other machines."""
     return CommandFailed(
         says(
             "1 job should be suspended, but its ranks continue: only the service ends ranks on other machines.",

@@ -17,7 +17,7 @@ _LISTEN = "0A"
 def check_free(bind: str, port: int, home: Path) -> None:
     """Raise MachineFailure where the port cannot be opened, naming who holds it and `home`, the directory of this hub."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
+        check_listens(bind, port)
     except socket.gaierror as error:
         raise UsageFailure(
             say(
@@ -26,13 +26,17 @@ def check_free(bind: str, port: int, home: Path) -> None:
                 strerror=str(error.strerror),
             )
         ) from error
+    except OSError as error:
+        raise _explained(error, bind, port, home) from error
+
+
+def check_listens(bind: str, port: int) -> None:
+    """Raise OSError where the port cannot be opened, and its subclass `socket.gaierror` where `bind` is not an address."""
+    family, kind, protocol, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
     with socket.socket(family, kind, protocol) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(address)
-            probe.listen(1)
-        except OSError as error:
-            raise _explained(error, bind, port, home) from error
+        probe.bind(address)
+        probe.listen(1)
 
 
 def _explained(error: OSError, bind: str, port: int, home: Path) -> MachineFailure:

@@ -75,10 +75,10 @@ class Component:
         times = [self.start_at, self.kill_at, self.liveness.due() if self.liveness is not None else None]
         return min((t for t in times if t is not None), default=None)
 
-    def check_process(self, now: float, *, late: bool = False) -> bool:
+    def check_process(self, now: float, *, late: float = 0.0) -> bool:
         """Notice a death or a silence, start what is due; return whether anything changed.
 
-        `late`: this look comes later than it was meant to, so that a silence means nothing.
+        `late`: seconds by which this look comes later than it was meant to; a silence in them means nothing.
         """
         changed = False
         if self.pid is not None and not self._lives():
@@ -97,7 +97,7 @@ class Component:
                 self._note()
         return changed
 
-    def _end_the_silent(self, pid: int, now: float, *, late: bool) -> None:
+    def _end_the_silent(self, pid: int, now: float, *, late: float) -> None:
         if self.kill_at is not None:
             if now >= self.kill_at:
                 procs.send_group(pid, signal.SIGKILL)

@@ -26,7 +26,9 @@ from mlp_hub.cli.supervisor.notes import say
 from mlp_hub.cli.supervisor.procs import boot_id, start_of
 
 LOOK_EVERY = 5.0  # seconds between looks at log sizes, and at adopted processes where there are no pidfds
-LATE_S = 2.0  # who looks so much later than meant was not running itself, and calls nobody silent
+LATE_S = (
+    2.0  # a look that is so late was delayed by the machine, and the delay counts as no component's silence
+)
 DEATHS_KEPT = 100  # of the last ends that nobody asked for
 Signals = set[int]
 
@@ -52,10 +54,10 @@ class Supervisor:
     def tick(self) -> float:
         """Look after every component once and return the time of the next thing to do."""
         now = self.clock()
-        late = self.meant is not None and now > self.meant + LATE_S
+        late = max(0.0, now - self.meant) if self.meant is not None else 0.0
         changed = False
         for component in self.components:
-            changed |= component.check_process(now, late=late)
+            changed |= component.check_process(now, late=late if late > LATE_S else 0.0)
             component.bound_log()
         if changed or not self.reported:
             self.report()

@@ -1,7 +1,7 @@
 """Check whether a component answers: the supervisor asks regularly, and gives up after long silence.
 
 Any answer counts, also a refusal: the check only needs a running event loop. Silence counts only
-while the supervisor itself was awake. After a suspend, or when it was late itself, it asks once
+while the supervisor itself was awake: the time by which it was late does not count, and after a suspend it asks once
 more. A silent and busy component can be overloaded, and gets more time than an idle one.
 """
 
@@ -48,18 +48,23 @@ class Liveness:
         """Return when to look again at the latest."""
         return self._asked + ANSWER_S if self._link is not None else self._try_at
 
-    def check_liveness(self, now: float, cpu_s: Callable[[], float | None], *, late: bool) -> str | None:
+    def check_liveness(self, now: float, cpu_s: Callable[[], float | None], *, late: float) -> str | None:
         """Ask, listen and count; return a message about a process that does not answer any more.
 
-        `late`: this look comes later than intended. Its apparent silence can then be the machine's.
+        `late`: seconds by which this look comes later than intended. Silence in them can be the machine's.
         """
         if self._link is not None:
             self._listen(now)
         if not self._looked:
             self._begin(now)
             self._looked = True
-        elif late:
-            self._ask_anew(now)
+        elif late > ANSWER_S:
+            self._ask_again(now)
+        elif (
+            self._asked <= now
+        ):  # a supervisor that is late at each look would never count a miss if it asked again
+            self._asked += late
+            self._silent_since += late
         waits = self._asked <= now and (self._link is not None or now >= self._try_at)
         if not waits:
             return None
@@ -81,7 +86,7 @@ class Liveness:
         self._misses = 0
         self._cpu_then = None
 
-    def _ask_anew(self, now: float) -> None:
+    def _ask_again(self, now: float) -> None:
         """Forget the question that is open, but not those that were missed while the supervisor was awake."""
         self.close()
         self._asked = self._try_at = now

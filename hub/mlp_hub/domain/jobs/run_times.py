@@ -1,4 +1,4 @@
-"""Run times of earlier runs, in memory and bounded: the base of forecasts. Pure.
+"""Run times and memory of earlier runs, in memory and bounded: the base of forecasts and of the right size. Pure.
 
 Runs are alike if they have the same user, the same shape, and the same program (with its arguments) or the same name. Only
 runs that finished count: a failed or a cancelled one says little of the next one.
@@ -11,10 +11,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 from mlp_hub.domain.jobs.job import JobSpec
 
 Key = bytes
+V = TypeVar("V")
 LEAST_RUNS = 2
 """Tuning: earlier runs from which a run time is forecast: forecasts of more jobs, for worse ones."""
 KEPT = 5
@@ -30,9 +32,10 @@ LONGEST_S = 10 * 366 * 86_400.0
 """Safety: seconds beyond which a run time is taken for a clock that jumped, and is not kept."""
 
 
-def keys_of(spec: JobSpec) -> tuple[Key, ...]:
+def keys_of(spec: JobSpec, *, any_size: bool = False) -> tuple[Key, ...]:
     """Return the keys of a job, the closest likeness first: program with arguments and shape, then name and shape.
 
+    With `any_size` the shape leaves out cores and memory of a rank: runs that differ in these only are alike.
     A replica of an app has none: it runs until somebody ends it.
     """
     if spec.replica is not None:
@@ -40,7 +43,7 @@ def keys_of(spec: JobSpec) -> tuple[Key, ...]:
     each = spec.per_worker
     shape = (
         spec.runtime,
-        (each.cpu, each.gpu, each.ram, each.amounts),
+        each.gpu if any_size else (each.cpu, each.gpu, each.ram, each.amounts),
         (spec.workers_min, spec.workers_max, spec.ps),
         spec.gpu_kind,
     )
@@ -92,24 +95,29 @@ def quantile(ordered: Sequence[float], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-class RunTimes:
-    """The newest run times of each key of each user.
+class NewestOfKeys(Generic[V]):
+    """The newest values of each key of each user, such as run times.
 
     Values are tuples that are replaced, and never changed, so another thread may read while one adds.
     """
 
     def __init__(self, keys_of_user: int = KEYS_OF_USER, keys: int = KEYS) -> None:
         self._keys_of_user, self._most = keys_of_user, keys
-        self._users: OrderedDict[str, OrderedDict[Key, tuple[float, ...]]] = OrderedDict()
+        self._users: OrderedDict[str, OrderedDict[Key, tuple[V, ...]]] = OrderedDict()
         self._count = 0
 
     def __len__(self) -> int:
         """Return the number of keys."""
         return self._count
 
-    def add(self, user: str, keys: Iterable[Key], seconds: float) -> None:
-        """Add the run time of a run that finished; one that no clock can have measured is left out."""
-        if not math.isfinite(seconds) or not 0 <= seconds <= LONGEST_S:
+    @staticmethod
+    def believable(value: V) -> bool:
+        """Whether a value can have been measured; others are left out."""
+        return value is not None
+
+    def add(self, user: str, keys: Iterable[Key], value: V) -> None:
+        """Add the value of a run that ended."""
+        if not self.believable(value):
             return
         mine = self._users.get(user)
         for key in keys:
@@ -119,7 +127,7 @@ class RunTimes:
             if known is None:
                 self._count += 1
                 known = ()
-            mine[key] = (*known, seconds)[-KEPT:]
+            mine[key] = (*known, value)[-KEPT:]
         if mine is None:
             return
         self._users.move_to_end(user)
@@ -133,21 +141,21 @@ class RunTimes:
             if not theirs:
                 del self._users[oldest]
 
-    def of(self, user: str, keys: Iterable[Key]) -> PastRuns | None:
-        """Return the runs of the closest likeness with enough runs; None if no likeness has."""
+    def newest(self, user: str, keys: Iterable[Key], least: int) -> tuple[V, ...]:
+        """Return the values of the closest likeness with at least `least` of them, the oldest first; none if no likeness has."""
         mine = self._users.get(user)
         for key in keys:
-            times = () if mine is None else mine.get(key, ())
-            if len(times) >= LEAST_RUNS:
-                return PastRuns(tuple(sorted(times)))
-        return None
+            values = () if mine is None else mine.get(key, ())
+            if len(values) >= least:
+                return values
+        return ()
 
-    def update(self, later: RunTimes) -> None:
-        """Add the run times of another one, which are newer."""
+    def update(self, later: NewestOfKeys[V]) -> None:
+        """Add the values of another one, which are newer."""
         for user, keys in later._users.items():
-            for key, times in keys.items():
-                for seconds in times:
-                    self.add(user, (key,), seconds)
+            for key, values in keys.items():
+                for value in values:
+                    self.add(user, (key,), value)
 
     def forget(self, user: str) -> None:
         """Forget all of a user."""
@@ -157,3 +165,17 @@ class RunTimes:
         """Forget everything."""
         self._users.clear()
         self._count = 0
+
+
+class RunTimes(NewestOfKeys[float]):
+    """The newest run times, in seconds."""
+
+    @staticmethod
+    def believable(value: float) -> bool:
+        """Whether a clock can have measured it."""
+        return math.isfinite(value) and 0 <= value <= LONGEST_S
+
+    def of(self, user: str, keys: Iterable[Key]) -> PastRuns | None:
+        """Return the runs of the closest likeness with enough runs; None if no likeness has."""
+        times = self.newest(user, keys, LEAST_RUNS)
+        return PastRuns(tuple(sorted(times))) if times else None

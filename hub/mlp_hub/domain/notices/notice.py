@@ -1,4 +1,4 @@
-"""Notices: the choices of people about news of jobs and requests, its channels, and quiet hours."""
+"""Notices: the choices of people about news of jobs, requests and alerts, its channels, and quiet hours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY_MIN = 24 * 60
 
 
 class NoticeKind(StrEnum):
-    """Kind of a notice about a job or a request."""
+    """Kind of a notice about a job, a request or an alert."""
 
     STARTED = "started"  # its ranks run, also after it was preempted
     FINISHED = "finished"  # it ended well, or was cancelled
@@ -24,6 +24,9 @@ class NoticeKind(StrEnum):
     LATE = "late"  # the start that was expected first is reached, and it still waits
     ASKED = "asked"  # somebody asks for what they decide on
     ANSWERED = "answered"  # what they asked for is decided
+    IDLE = "idle"  # a notebook server of theirs is not used, and is stopped soon
+    ALERT = "alert"  # an alert fires, of the platform or of their team
+    RESOLVED = "resolved"  # that alert is over
 
 
 class AskedFor(StrEnum):
@@ -31,6 +34,7 @@ class AskedFor(StrEnum):
 
     PLACE = "place"  # in a team
     QUOTA = "quota"
+    SERVER = "server"  # nobody asks: a notice about a notebook server
 
 
 class ChannelKind(StrEnum):
@@ -49,10 +53,17 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.LATE: msg("{job} still waits"),
     NoticeKind.ASKED: msg("A request waits for your answer, of team {tenant}"),
     NoticeKind.ANSWERED: msg("Your request has an answer, of team {tenant}"),
+    NoticeKind.IDLE: msg("Your notebook server is idle, of team {tenant}"),
+    NoticeKind.ALERT: msg("Alert {alert} fires"),
+    NoticeKind.RESOLVED: msg("Alert {alert} is over"),
 }
-"""Headline of each; {job} is its title, {tenant} whose request it is."""
-OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED})
-"""Kinds of notices about requests, which have no job."""
+"""Headline of each; {job} is its title, {tenant} whose request it is, {alert} the alert's rule."""
+OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.IDLE})
+"""Kinds of notices about requests and servers."""
+OF_ALERTS = frozenset({NoticeKind.ALERT, NoticeKind.RESOLVED})
+"""Kinds of notices about alerts; `name` is the alert's rule, and `tenant` is empty where it is about the platform."""
+WITHOUT_JOB = OF_REQUESTS | OF_ALERTS
+"""Kinds of notices that have no job."""
 
 _OF_PHASE = {
     Phase.RUNNING: NoticeKind.STARTED,
@@ -118,7 +129,7 @@ class NoticeChoice:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Notice about a job, or about a request: the latter has no `uid`, and `name` is the request's object.
+    """Notice about a job, a request or an alert. The last two have no `uid`; `name` is the request's object, or the alert's rule.
 
     `id` grows with time.
     """
@@ -136,7 +147,7 @@ class Notice:
     @property
     def job(self) -> str:
         """How the job is named: its run is said from the second on; empty where it is of none."""
-        return "" if self.kind in OF_REQUESTS else names.title(self.name, self.run)
+        return "" if self.kind in WITHOUT_JOB else names.title(self.name, self.run)
 
 
 def wanted(choice: NoticeChoice, channels: Sequence[Channel]) -> frozenset[NoticeKind]:

@@ -155,9 +155,9 @@ class KubernetesExecutor(SharedVolumeLogs):
         """Return the numbers of requests by verb and kind."""
         return self._client.calls
 
-    async def node_use(self) -> Sequence[NodeUse]:
+    async def node_use(self, *, known: bool = False) -> Sequence[NodeUse]:
         """Return the use of processors and memory that the cluster's metrics API has; disks, networks and GPUs are its exporters'."""
-        return await self._meter.read()
+        return self._meter.known() if known else await self._meter.read()
 
     def namespace_of(self, tenant: str) -> str:
         """Return the namespace of a tenant's pods."""

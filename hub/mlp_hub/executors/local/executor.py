@@ -196,8 +196,9 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         del tenant
         return ""
 
-    async def node_use(self) -> Sequence[NodeUse]:
+    async def node_use(self, *, known: bool = False) -> Sequence[NodeUse]:
         """Read what this machine uses."""
+        del known
         loop = asyncio.get_running_loop()
         return [await loop.run_in_executor(self._disk_looker, read_node_use, self._nodes[0].name, self._root)]
 
@@ -232,6 +233,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             watched = await asyncio.to_thread(self._start, spec, run_dir, epoch)
         self._locks.pop(spec.attempt, None)
         self._attach(spec.attempt, watched)
+        self._changed(spec.attempt)  # at once, so that a caller who looks after this need not look twice
 
     async def stop(
         self, attempt: str, grace_s: float, epoch: int = 0, failure: Failure | None = None
@@ -357,7 +359,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         about = {"placement": list(nodes), "roles": list(roles), "gpus": used, "network": spec.network}
         about["job"] = _job_line(spec)
         # on disk with what the sandbox's own description, or its end, brings there: the directory's entries
-        files.write_json(run_dir, "attempt.json", about, durable=True)
+        files.write_json(run_dir, "attempt.json", about, durable=True, entry=False)
         self._about[spec.attempt] = about
 
     def _gpu_shares(self, spec: LaunchSpec) -> list[dict[int, int]]:
@@ -551,6 +553,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         asyncio.get_running_loop().run_in_executor(None, self._warm)
         for attempt, watched in await self._look(self._watch_all):
             self._attach(attempt, watched)
+            asyncio.get_running_loop().call_soon(self._changed, attempt)
 
     def _watch_all(self) -> list[tuple[str, Watched]]:
         self._find_gpu_jobs()
@@ -563,9 +566,9 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             sandbox.environment_binds(self._python)
 
     def _attach(self, attempt: str, watched: Watched) -> None:
+        """Watch an attempt; it may have been over before, so the caller has it looked at."""
         self._watching.add(attempt)
         self._watch.add(attempt, watched)
-        asyncio.get_running_loop().call_soon(self._changed, attempt)  # it may be over before we watched
 
     def _detach(self, attempt: str) -> None:
         if attempt in self._watching:

@@ -30,18 +30,21 @@ SHOWN = 60
 
 
 class SharedVolumeFile:
-    """An open file, read at offsets in `threads`."""
+    """An open file, read at offsets in `threads`; one of at most `head` bytes is read at once, which blocks."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, head: int = 0) -> None:
         self._fd = fd
         self.threads: Callable[..., Awaitable[bytes]] = asyncio.to_thread
         found = os.fstat(fd)
         self.size = found.st_size
         self.modified = shown_time(found.st_mtime)
         self.tag = f"{found.st_ino:x}-{found.st_size:x}-{found.st_mtime_ns:x}"
+        self._whole = os.pread(fd, head, 0) if 0 < self.size <= head else None
 
     async def read(self, offset: int, size: int) -> bytes:
         """Return `size` bytes from `offset` on; fewer if the file has no more by now."""
+        if self._whole is not None and offset == 0:
+            return self._whole[:size]
         return await self.threads(os.pread, self._fd, size, offset)
 
     def close(self) -> None:
@@ -154,7 +157,7 @@ def kind_of(mode: int) -> EntryKind:
     return EntryKind.LINK if stat.S_ISLNK(mode) else EntryKind.OTHER
 
 
-def open_file(top: Path, path: str) -> SharedVolumeFile:
+def open_file(top: Path, path: str, head: int = 0) -> SharedVolumeFile:
     """Open a plain file; blocks, for a moment."""
     *way, name = parts_of(path) or [""]
     if not name:
@@ -162,7 +165,7 @@ def open_file(top: Path, path: str) -> SharedVolumeFile:
     with opened(top, way, path) as folder:
         try:
             with folder.read(name) as file:
-                return SharedVolumeFile(os.dup(file.fileno()))
+                return SharedVolumeFile(os.dup(file.fileno()), head)
         except OSError as error:
             raise _why_not(folder, name, error, path) from None
 

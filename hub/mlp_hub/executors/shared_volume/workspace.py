@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -105,15 +105,20 @@ class SharedVolumeWorkspace:
         """Return when the newest file among the run's checkpoints was written."""
         return await self._files.run(of.user, self._with, of, newest_checkpoint)
 
-    async def spooled(self, of: JobRun, after: Mapping[str, int]) -> AsyncIterator[SpoolBatch]:
+    async def spooled(
+        self, of: JobRun, after: Callable[[], Awaitable[Mapping[str, int]]]
+    ) -> AsyncIterator[SpoolBatch]:
         """Yield the points that the run's processes spooled; their files stay, since their writers know no reader."""
+        if not await self._spools.run(of.user, self._with, of, spool.sources):
+            return
+        known = await after()
         allowance = spool.ByteAllowance()
         lost: dict[str, int | None] = {}
         lots: list[Iterator[SpoolLot]] = []
 
         def more(path: Path) -> SpoolLot | None:
             if not lots:
-                lots.append(spool.read_all(path, after, allowance, lost))
+                lots.append(spool.read_all(path, known, allowance, lost))
             return next(lots[0], None)
 
         while (lot := await self._spools.run(of.user, self._with, of, more)) is not None:
@@ -125,9 +130,9 @@ class SharedVolumeWorkspace:
         """List a directory of a run, a home or something stored."""
         return await self._files.run(of.user, self._with, of, list_directory, path, after, limit)
 
-    async def open_file(self, of: Place | StoredPlace, path: str) -> SharedVolumeFile:
+    async def open_file(self, of: Place | StoredPlace, path: str, head: int = 0) -> SharedVolumeFile:
         """Open a plain file of a run, a home or something stored."""
-        found = await self._files.run(of.user, self._with, of, open_file, path)
+        found = await self._files.run(of.user, self._with, of, open_file, path, head)
         found.threads = partial(self._files.run, of.user)
         return found
 

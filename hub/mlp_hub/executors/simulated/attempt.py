@@ -19,7 +19,8 @@ class Script:
     """Script of a simulated attempt: read from the job's environment, times in seconds.
 
     SIM_DURATION (default 1), SIM_START (time until the ranks run, default 0), SIM_EXIT (exit code of SIM_RANK,
-    default 0), SIM_SIGNAL, SIM_STOP (how long it takes to end when asked to, default 0).
+    default 0), SIM_SIGNAL, SIM_STOP (how long it takes to end when asked to, default 0), SIM_RAM (MiB that each rank
+    used at most, default: not known), SIM_OOM (whether SIM_RANK runs out of memory, default 0).
     """
 
     duration: float = 1.0
@@ -28,6 +29,8 @@ class Script:
     signal: int | None = None
     rank: int = 0
     stop: float = 0.0
+    ram: int | None = None
+    out_of_memory: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Script:
@@ -39,6 +42,8 @@ class Script:
             signal=int(_number(env, "SIM_SIGNAL", 0)) or None,
             rank=int(_number(env, "SIM_RANK", 0)),
             stop=_number(env, "SIM_STOP", 0.0),
+            ram=int(_number(env, "SIM_RAM", 0)) or None,
+            out_of_memory=bool(_number(env, "SIM_OOM", 0)),
         )
 
 
@@ -90,6 +95,8 @@ class SimulatedAttempt:
         if self.time_limit is not None and self.time_limit < s.duration:
             message = f"ran longer than its time limit of {self.time_limit:g} s"
             return Failure(Cause.TIME_LIMIT, message=message)
+        if s.out_of_memory:
+            return Failure(Cause.OUT_OF_MEMORY, rank=s.rank)
         if s.signal is not None:
             return Failure(Cause.SIGNAL, rank=s.rank, signal=s.signal)
         return Failure(Cause.PROGRAM_ERROR, rank=s.rank, exit_code=s.exit_code) if s.exit_code else None

@@ -138,8 +138,9 @@ class SimulatedExecutor(Fenced):
         del tenant
         return ""
 
-    async def node_use(self) -> Sequence[NodeUse]:
+    async def node_use(self, *, known: bool = False) -> Sequence[NodeUse]:
         """Return nothing: simulated nodes use nothing."""
+        del known
         return ()
 
     def trouble(self) -> Message | None:
@@ -392,7 +393,10 @@ class SimulatedExecutor(Fenced):
         failure = a.failure() if phase is AttemptPhase.FAILED else None
         ran = a.runs_at <= min(now, a.over_at)
         ranks = tuple(
-            RankStatus(rank, role, node, *_rank_end(rank, phase, failure, ran=ran))
+            RankStatus(
+                *(rank, role, node, *_rank_end(rank, phase, failure, ran=ran)),
+                ram_peak=a.script.ram if phase in DONE else None,
+            )
             for rank, (role, node) in enumerate(zip(a.roles, a.placement, strict=True))
         )
         ended = a.over_at if phase in DONE else None

@@ -35,8 +35,12 @@ def reserve(directory: str, name: str, size: int) -> None:
         os.close(fd)
 
 
-def write_json(directory: str, name: str, data: Any, *, durable: bool = False, mode: int = 0o600) -> None:
+def write_json(
+    directory: str, name: str, data: Any, *, durable: bool = False, entry: bool = True, mode: int = 0o600
+) -> None:
     """Write a file whole or not at all; `durable` also means: on disk before this returns.
+
+    Without `entry` only its content is: its name is on disk once the directory is synced, by the caller's next file.
 
     On a full disk the room that was kept for it is used, once; without any the error is raised.
     """
@@ -44,7 +48,7 @@ def write_json(directory: str, name: str, data: Any, *, durable: bool = False, m
     if mode != 0o600:
         os.chmod(new, mode)
     os.rename(new, f"{directory}/{name}")
-    if durable:
+    if durable and entry:
         sync_directory(directory)
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import shutil
 import signal
 import time
-import traceback
 from typing import Any, NoReturn
 
 from mlp_hub.sandbox.shim import files
@@ -39,6 +37,8 @@ def run(run_dir: str, ready: int) -> NoReturn:
             _answer(ready, CLAIMED)
         result = supervisor.run(wake)
     except Exception as error:  # noqa: BLE001 - whatever it is, the attempt must end and say why
+        import traceback  # noqa: PLC0415 - each shim would hold it
+
         with contextlib.suppress(OSError):  # where our errors go may be full
             traceback.print_exc()
         supervisor.abandon()
@@ -52,6 +52,8 @@ def run(run_dir: str, ready: int) -> NoReturn:
         with contextlib.suppress(OSError):
             os.unlink(listen)
     if supervisor.control:
+        import shutil  # noqa: PLC0415 - each shim would hold it
+
         shutil.rmtree(supervisor.control, ignore_errors=True)
     _last_word(run_dir, result)
     os._exit(0)

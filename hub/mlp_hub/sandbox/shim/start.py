@@ -9,8 +9,7 @@ import resource
 import signal
 import socket
 import sys
-import tempfile
-from base64 import b64decode
+from binascii import a2b_base64
 from typing import Any, NoReturn
 
 from mlp_hub.sandbox.shim import cgroups, linux, view
@@ -47,7 +46,10 @@ def start(
         return _start_bare(spec, host, groups, listener)
     memory = view.Memory()
     seen = _with_memory_events(spec, groups)
-    options, control = _view(run_dir=run_dir, spec=seen, host=host, ids=ids, listener=listener, memory=memory)
+    stage = _stage(seen, host, ids)
+    options, control = _view(
+        run_dir=run_dir, spec=seen, host=host, ids=ids, listener=listener, stage=stage, memory=memory
+    )
     out_r, out_w = os.pipe()
     err_r, err_w = os.pipe()
     status_r, status_w = os.pipe()
@@ -55,27 +57,41 @@ def start(
     block_r, block_w = os.pipe()
     options += ["--block-fd", str(block_r)]
     if host["seccomp"]:
-        options += ["--seccomp", str(memory.add(b64decode(host["seccomp"])))]
+        options += ["--seccomp", str(memory.add(a2b_base64(host["seccomp"])))]
     shim, file_mib = os.getpid(), spec["limits"].get("file_mib", 0)
     args = memory.add(b"".join(option.encode() + b"\0" for option in options))
     command = ["bwrap", "--args", str(args), "--"]
     if host["mode"] == "root":
         command += view.demotion(spec, *ids)
     command += spec["argv"]
+    trouble_r, trouble_w = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
             for fd in (status_w, block_r, *memory.fds, *([listener.fileno()] if listener else [])):
                 os.set_inheritable(fd, True)
-            _become(shim, groups, ids if host["mode"] == "root-userns" else None, (out_w, err_w), file_mib)
+            _become(groups, (out_w, err_w), file_mib)
+            if stage:
+                _enter(stage, host["bwrap"], trouble_w)
+            _be(ids if stage else None, shim)
             os.execve(host["bwrap"], command, _PATH)
         except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
             _give_up(error)
-    for fd in (out_w, err_w, status_w, block_r, *memory.fds):
+    for fd in (out_w, err_w, status_w, block_r, trouble_w, *memory.fds):
         os.close(fd)
     if listener is not None:
         listener.close()
+    _await_program(pid, trouble_r)
     return Started(pid=pid, stdout=out_r, stderr=err_r, status=status_r, unblock=block_w, control=control)
+
+
+def _await_program(pid: int, trouble: int) -> None:
+    """Return as bubblewrap begins. Raises the OSError that kept it from that."""
+    with os.fdopen(trouble, "rb") as file:
+        said = file.read()
+    if said:
+        os.waitpid(pid, 0)
+        raise OSError(*json.loads(said))
 
 
 def _start_bare(
@@ -88,6 +104,8 @@ def _start_bare(
     if listener is not None:
         env["MLP_LISTEN_FD"] = str(listener.fileno())
     if spec["ranks"] and spec["ranks"]["mode"] != "single":
+        import tempfile  # noqa: PLC0415 - each shim would hold it
+
         control = tempfile.mkdtemp(prefix=f"mlp-{host['group']}-")
         at = f"{control}/"
         argv = [word.replace("/run/mlp/", at, 1) if word.startswith("/run/mlp/") else word for word in argv]
@@ -105,7 +123,8 @@ def _start_bare(
         try:
             for fd in (status_w, block_r, what, *([listener.fileno()] if listener else [])):
                 os.set_inheritable(fd, True)
-            _become(shim, groups, (uid, uid) if uid else None, (out_w, err_w), file_mib)
+            _become(groups, (out_w, err_w), file_mib)
+            _be((uid, uid) if uid else None, shim)
             os.execve(sys.executable, command, _PATH)
         except BaseException as error:  # noqa: BLE001 - nothing may return into the shim's code twice
             _give_up(error)
@@ -128,6 +147,15 @@ def _with_memory_events(spec: dict[str, Any], groups: cgroups.Groups) -> dict[st
     }
 
 
+def _stage(spec: dict[str, Any], host: dict[str, Any], ids: tuple[int, int]) -> view.Stage | None:
+    """Return the small root for bubblewrap, where root makes it for another user."""
+    if host["mode"] != "root-userns":
+        return None
+    ranks = len(spec["ranks"]["roles"]) if spec["ranks"] else 1
+    etc = view.accounts(spec, *ids)
+    return view.Stage(view.TERMINALS + ranks, etc, spec, own_devices=not spec["gpus"])
+
+
 def _view(
     *,
     run_dir: str,
@@ -135,32 +163,35 @@ def _view(
     host: dict[str, Any],
     ids: tuple[int, int],
     listener: socket.socket | None,
+    stage: view.Stage | None,
     memory: view.Memory,
 ) -> tuple[list[str], str | None]:
     """Return bubblewrap's options and the directory that is /run/mlp inside, if there is one."""
-    ranks = len(spec["ranks"]["roles"]) if spec["ranks"] else 1
-    stage = view.Stage(view.TERMINALS + ranks) if host["mode"] == "root-userns" else None
     env = dict(spec["env"])
     if listener is not None:
         env["MLP_LISTEN_FD"] = str(listener.fileno())
     options = view.arguments({**spec, "env": env}, host, ids, stage, memory)
     control = None
     if spec["ranks"] and spec["ranks"]["mode"] != "single":
-        control = f"{stage.root if stage else run_dir}/control"
-        options += ["--ro-bind", control, "/run/mlp"]
+        control = f"{run_dir}/control"
+        _control(control, spec["ranks"])
+        options += ["--ro-bind", stage.add(control) if stage else control, "/run/mlp"]
     # what lies between the mounts, /etc's small files too; cheaper than a read-only mount for each file
     options += ["--remount-ro", "/"]
-    if stage:
-        stage.make()
-    if control:
-        _control(control, spec["ranks"])
     return options, control
 
 
-def _become(
-    shim: int, groups: cgroups.Groups, ids: tuple[int, int] | None, output: tuple[int, int], file_mib: int
-) -> None:
-    """Turn the forked process into what bubblewrap is to start from."""
+def _enter(stage: view.Stage, program: str, trouble: int) -> None:
+    """Enter the small root; an error is the shim's to raise, which may say that nothing was started."""
+    try:
+        stage.make(program)
+    except OSError as error:
+        os.write(trouble, json.dumps([error.errno, error.strerror, error.filename]).encode())
+        os._exit(126)
+
+
+def _become(groups: cgroups.Groups, output: tuple[int, int], file_mib: int) -> None:
+    """Turn the forked process into what bubblewrap is to start from, all but its user."""
     groups.enter()
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write(str(OOM_SCORE))
@@ -174,6 +205,10 @@ def _become(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if file_mib:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_mib << 20, file_mib << 20))
+
+
+def _be(ids: tuple[int, int] | None, shim: int) -> None:
+    """Become this user, and end with the shim."""
     if ids is not None:
         uid, gid = ids
         os.setgroups([])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from typing import Any
@@ -17,6 +18,13 @@ STAGES = ("/mnt", "/media", "/srv", "/var/tmp", "/tmp")  # noqa: S108 - hidden b
 # not --unshare-all, which takes a user namespace too wherever it can
 NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
 TERMINALS = 64  # of a sandbox, and one for each rank: the machine has some 3000 for all, bubblewrap's own have no bound
+ROOM = "/stage"  # of a sandbox's sources, in the small root
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty")  # as bubblewrap's own --dev, and its links
+DEVICE_LINKS = {
+    "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "fd": "/proc/self/fd",
+    "core": "/proc/kcore", "ptmx": "pts/ptmx",
+}  # fmt: skip
+SHAPE = "/sys/devices/system"  # of processors and memory
 DNS = "10.0.2.3"  # slirp4netns' own
 # what changes the program that a command is, beside LD_*: the C library ignores these in setuid programs
 MISLEADING = frozenset({
@@ -31,44 +39,98 @@ def stage() -> str:
 
 
 class Stage:
-    """Makes sources reachable for another user, in a mount namespace of this process alone.
+    """Small root of the process that becomes bubblewrap: the system's programs, and the sandbox's sources; for another user.
 
     Each source is opened by root and then mounted below a directory that everybody may enter; so a source below a
-    closed directory such as /root works, and one below the directory of the mounts too. `terminals` is a directory of so
-    many pseudo-terminals.
+    closed directory such as /root works, and one below the directory of the mounts too. Bubblewrap reads the table of
+    all mounts once for each of its own. So the machine's mounts are not in it, and /etc and /dev are one mount each for
+    bubblewrap. `terminals`: how many pseudo-terminals there may be. `own_devices`: /dev has the devices of each sandbox
+    only, and not the machine's. `etc`: the small files of /etc. The links of `spec` below /etc are made here, and the
+    places of its mounts there: inside, /etc can only be read.
     """
 
-    def __init__(self, terminals: int) -> None:
-        self.root = stage()
-        self.terminals = f"{self.root}/pts"
+    def __init__(
+        self, terminals: int, etc: dict[str, str], spec: dict[str, Any], *, own_devices: bool
+    ) -> None:
+        self.own_devices = own_devices
+        self.terminals = "/dev/pts" if own_devices else f"{ROOM}/pts"
         self._most_terminals = terminals
+        self._etc = etc
+        self._links = {link["path"]: link["target"] for link in spec["links"] if _below_etc(link["path"])}
+        points = {bind["dst"]: os.path.isdir(bind["src"]) for bind in spec["binds"]}
+        points |= dict.fromkeys(spec["hidden"], True)
+        self._points = {path: directory for path, directory in points.items() if _below_etc(path)}
         self._sources: list[str] = []
 
     def add(self, source: str) -> str:
         """Return the path at which the source will be found."""
         self._sources.append(source)
-        return f"{self.root}/{len(self._sources) - 1}"
+        return f"{ROOM}/{len(self._sources) - 1}"
 
-    def make(self) -> None:
-        """Enter the private namespace and mount all sources."""
+    def make(self, program: str) -> None:
+        """Enter a mount namespace whose root has all of that; `program` will be executed there. Only a forked process may."""
         linux.unshare(linux.CLONE_NEWNS)
         # slave: what the machine unmounts later is not kept busy by us
         linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
-        # opened in the new namespace, since the kernel mounts nothing of another one
-        fds = [os.open(source, os.O_PATH | os.O_CLOEXEC) for source in self._sources]
-        linux.mount("tmpfs", self.root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=0755,size=1m")
-        os.mkdir(self.terminals)
+        root = stage()
+        # opened in the new namespace, since the kernel mounts nothing of another one, and before anything is hidden
+        wanted = [(f"{ROOM}/{number}", source) for number, source in enumerate(self._sources)]
+        wanted += [(f"/etc/{name}", f"/etc/{name}") for name in ETC if os.path.exists(f"/etc/{name}")]
+        wanted += [("/proc", "/proc")]
+        shown = [f"/dev/{name}" for name in DEVICES] + [SHAPE] if self.own_devices else ["/dev", "/sys"]
+        wanted += [(path, path) for path in shown if os.path.exists(path)]
+        links = {}
+        for name in sorted({*LIBRARIES, "usr", os.path.realpath(program).split("/")[1]}):
+            if os.path.islink(f"/{name}"):
+                links[name] = os.readlink(f"/{name}")
+            elif os.path.isdir(f"/{name}"):
+                wanted.append((f"/{name}", f"/{name}"))
+        opened = [(target, os.open(source, os.O_PATH | os.O_CLOEXEC)) for target, source in wanted]
+        linux.mount("tmpfs", root, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=0755,size=1m")
+        for name in (ROOM, "/etc", "/dev", "/tmp", os.path.dirname(SHAPE)):  # noqa: S108
+            os.makedirs(root + name, 0o755)
+        for name, target in links.items():
+            os.symlink(target, f"{root}/{name}")
+        for target, fd in opened:
+            _bind_opened(fd, root + target)
+        self._fill(root)
+        linux.change_root(root)
+
+    def _fill(self, root: str) -> None:
+        """Make the small files of /etc, the terminals, and the links of /dev."""
+        for name, content in self._etc.items():
+            with open(f"{root}/etc/{name}", "w") as file:
+                file.write(content)
+        for path, directory in self._points.items():
+            os.makedirs(root + (path if directory else os.path.dirname(path)), 0o755, exist_ok=True)
+            if not directory:
+                os.close(os.open(root + path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+        for path, target in self._links.items():
+            os.makedirs(root + os.path.dirname(path), 0o755, exist_ok=True)
+            os.symlink(target, root + path)
+        if self.own_devices:
+            os.mkdir(f"{root}/dev/shm")  # noqa: S108
+            for name, target in DEVICE_LINKS.items():
+                os.symlink(target, f"{root}/dev/{name}")
+        os.mkdir(f"{root}{self.terminals}")
         bound = f"newinstance,ptmxmode=0666,mode=0620,max={self._most_terminals}"
-        linux.mount("devpts", self.terminals, "devpts", linux.MS_NOSUID | linux.MS_NOEXEC, bound)
-        for number, fd in enumerate(fds):
-            target = f"{self.root}/{number}"
-            if stat.S_ISDIR(os.fstat(fd).st_mode):
-                os.mkdir(target)
-                os.chmod(target, 0o755)
-            else:
-                os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
-            linux.mount(f"/proc/self/fd/{fd}", target, None, linux.MS_BIND | linux.MS_REC)
-            os.close(fd)
+        flags = linux.MS_NOSUID | linux.MS_NOEXEC
+        linux.mount("devpts", f"{root}{self.terminals}", "devpts", flags, bound)
+
+
+def _below_etc(path: str) -> bool:
+    return path.startswith("/etc/")
+
+
+def _bind_opened(fd: int, target: str) -> None:
+    """Mount the file of a descriptor at its own path, with all that is mounted below it; close it."""
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(target, 0o755)
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    linux.mount(f"/proc/self/fd/{fd}", target, None, linux.MS_BIND | linux.MS_REC)
+    os.close(fd)
 
 
 class Memory:
@@ -115,12 +177,13 @@ def arguments(
     out += _parents(spec, below_tmp=False)
     out += _system(spec, host, stage)
     out += _parents(spec, below_tmp=True)  # a checkout may lie below /tmp, which is there only now
-    for name, content in accounts(spec, *ids).items():
+    for name, content in accounts(spec, *ids).items() if stage is None else ():
         out += ["--perms", "0644", "--file", str(memory.add(content.encode())), f"/etc/{name}"]
     home = {"src": spec["home_dir"], "dst": spec["home_mount"], "writable": True}
     for bind in (*spec["binds"], home):
         out += _bind(bind, stage)
-    out += [word for link in spec["links"] for word in ("--symlink", link["target"], link["path"])]
+    made = [link for link in spec["links"] if stage is None or not _below_etc(link["path"])]
+    out += [word for link in made for word in ("--symlink", link["target"], link["path"])]
     for path in spec["hidden"]:
         out += ["--perms", "0755", "--tmpfs", path, "--remount-ro", path]
     if host["mode"] != "root":
@@ -146,22 +209,25 @@ def _system(spec: dict[str, Any], host: dict[str, Any], stage: Stage | None) -> 
     out += ["--proc", "/proc"] if host["proc"] == "own" else ["--ro-bind", "/proc", "/proc"]
     size = str(max(1, spec["limits"]["tmp_mib"]) << 20)
     shm = str(spec["limits"].get("shm_mib", 0) << 20)
-    out += ["--dev", "/dev", "--perms", "1777", "--size", size if shm == "0" else shm, "--tmpfs", "/dev/shm"]  # noqa: S108
+    out += ["--dev-bind", "/dev", "/dev"] if stage and stage.own_devices else ["--dev", "/dev"]
+    out += ["--perms", "1777", "--size", size if shm == "0" else shm, "--tmpfs", "/dev/shm"]  # noqa: S108
     out += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp", "--perms", "0755", "--dir", "/var"]  # noqa: S108
     out += ["--symlink", "../tmp", "/var/tmp", "--symlink", "../run", "/var/run"]  # noqa: S108
-    for name in ETC:
-        out += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    if stage:
+        out += ["--ro-bind", "/etc", "/etc"]
+    else:
+        out += [word for name in ETC for word in ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")]
     if spec["gpus"]:
         out += ["--ro-bind", "/sys", "/sys"]
         devices = [f"nvidia{index}" for index in spec["gpus"]]
         for name in (*devices, "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset"):
             out += ["--dev-bind-try", f"/dev/{name}", f"/dev/{name}"]
-    if stage:
+    if stage and not stage.own_devices:
         out += ["--dev-bind", stage.terminals, "/dev/pts"]
     out += ["--remount-ro", "/dev"]  # it has no size; what is written to is /dev/shm
     if not spec["gpus"]:
         # the processors' shape and nothing of the machine's devices, network or other groups
-        out += ["--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+        out += ["--ro-bind-try", SHAPE, SHAPE]
     return out
 
 

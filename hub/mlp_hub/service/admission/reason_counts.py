@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from heapq import heapify, heappop, heappush
 
 SLACK = 64
@@ -14,16 +15,20 @@ class ReasonCounts:
 
     def __init__(self) -> None:
         self._of: dict[str, tuple[str, float]] = {}
+        self._tenants: dict[str, str] = {}  # of these uids
         self._counts: Counter[str] = Counter()
+        self._by_tenant: dict[str, Counter[str]] = {}
         self._heaps: dict[str, list[tuple[float, str]]] = {}
 
-    def put(self, uid: str, reason: str, since: float) -> None:
-        """Note why a job waits, and since when, in seconds since the epoch."""
+    def put(self, uid: str, reason: str, since: float, tenant: str = "") -> None:
+        """Note why a job of a tenant waits, and since when, in seconds since the epoch."""
         if self._of.get(uid) == (reason, since):
             return
         self.remove(uid)
         self._of[uid] = (reason, since)
+        self._tenants[uid] = tenant
         self._counts[reason] += 1
+        self._by_tenant.setdefault(tenant, Counter())[reason] += 1
         heap = self._heaps.setdefault(reason, [])
         heappush(heap, (since, uid))
         if len(heap) > 2 * self._counts[reason] + SLACK:
@@ -39,6 +44,17 @@ class ReasonCounts:
         if not self._counts[known[0]]:
             del self._counts[known[0]]
             self._heaps.pop(known[0], None)
+        tenant = self._tenants.pop(uid)
+        counts = self._by_tenant[tenant]
+        counts[known[0]] -= 1
+        if not counts[known[0]]:
+            del counts[known[0]]
+        if not counts:
+            del self._by_tenant[tenant]
+
+    def of_tenant(self, tenant: str) -> Mapping[str, int]:
+        """Return by reason how many jobs of a tenant wait for it."""
+        return self._by_tenant.get(tenant, {})
 
     @property
     def total(self) -> int:

@@ -110,7 +110,7 @@ class WaitReasons:
             if job is not None:
                 self._said[wait.uid] = wait
                 since = job.submitted_at if job.waiting_since is None else job.waiting_since
-                self.counts.put(wait.uid, wait.verdict.reason.value, since)
+                self.counts.put(wait.uid, wait.verdict.reason.value, since, job.spec.tenant)
 
     def forget(self, uid: str) -> None:
         """Note that a job waits no more."""

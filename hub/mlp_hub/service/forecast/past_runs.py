@@ -1,4 +1,4 @@
-"""Run times of earlier runs, kept in memory: read from the store once after a start, then fed by each run that finishes.
+"""Run times and memory of earlier runs, kept in memory: read from the store once after a start, then fed by each run that finishes.
 
 Nothing is read for a forecast. The one query after a start is bounded (`Runs.newest_finished`).
 """
@@ -7,8 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 
-from mlp_hub.domain.jobs.job import FINAL, Job, JobSpec, Phase
+from mlp_hub.domain.jobs.job import FINAL, Cause, Job, JobSpec, Phase
+from mlp_hub.domain.jobs.right_size import (
+    MemoryOfRuns,
+    PastMemory,
+    RunMemory,
+    memory_keys,
+    memory_of,
+    used_memory,
+)
 from mlp_hub.domain.jobs.run_times import Key, PastRuns, RunTimes, keys_of
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.scheduler.forecast.ranges import running
@@ -34,12 +43,14 @@ class EarlierRuns:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._times = RunTimes()
+        self._memory = MemoryOfRuns()
         self._keys: dict[str, tuple[Key, ...]] = {}  # of active jobs that somebody asked about
         self._loading: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Follow the board, and read earlier runs in the background."""
         self._times.clear()
+        self._memory.clear()
         self._keys.clear()
         self._board.on_change(self._changed)
         if self._loading is not None:
@@ -67,9 +78,14 @@ class EarlierRuns:
             log.exception("reading the run times of earlier runs failed")
             return
         ended_meanwhile, self._times = self._times, RunTimes()
-        for user, keys, ran in found:
-            self._times.add(user, keys, ran)
+        memory_meanwhile, self._memory = self._memory, MemoryOfRuns()
+        for one in found:
+            if one.ran is not None:
+                self._times.add(one.user, one.keys, one.ran)
+            if one.memory is not None:
+                self._memory.add(one.user, one.memory_keys, one.memory)
         self._times.update(ended_meanwhile)
+        self._memory.update(memory_meanwhile)
 
     def _changed(self, job: Job, before: Job | None) -> None:
         if job.phase not in FINAL or (before is not None and before.phase in FINAL):
@@ -77,10 +93,13 @@ class EarlierRuns:
         keys = self._keys.pop(job.uid, None)
         if job.phase is Phase.FINISHED:
             self._times.add(job.spec.user, keys_of(job.spec) if keys is None else keys, job.ran_in_all)
+        if (memory := memory_of(job)) is not None:
+            self._memory.add(job.spec.user, memory_keys(job.spec), memory)
 
     async def remove(self, user: str) -> bool:
         """Forget the runs of a user who leaves."""
         self._times.forget(user)
+        self._memory.forget(user)
         return True
 
     def of(self, uid: str) -> tuple[PastRuns, float] | None:
@@ -102,6 +121,10 @@ class EarlierRuns:
         found = self._times.of(spec.user, keys_of(spec))
         return None if found is None else (found, 0.0)
 
+    def memory_of(self, spec: JobSpec) -> PastMemory | None:
+        """Return the memory that alike runs of a job's user used, of whatever cores and memory; None if none is known."""
+        return self._memory.of(spec.user, memory_keys(spec))
+
     def end_of(self, job: Job, now: float) -> Outlook | None:
         """Return when a running job ends by its earlier runs; None if too few are known or it does not run."""
         if job.phase is not Phase.RUNNING or job.started_at is None:
@@ -110,9 +133,32 @@ class EarlierRuns:
         return None if found is None else running(found[0], job.started_at, found[1], now)
 
 
-def _read(tx: Tx) -> list[tuple[str, tuple[Key, ...], float]]:
-    """Return (user, keys, seconds) of runs that finished, the oldest first."""
+@dataclass(frozen=True, slots=True)
+class _EarlierRunFacts:
+    user: str
+    keys: tuple[Key, ...]
+    ran: float | None  # seconds; None of a run that did not finish
+    memory_keys: tuple[Key, ...]
+    memory: RunMemory | None
+
+
+def _read(tx: Tx) -> list[_EarlierRunFacts]:
+    """Return what is known of earlier runs, the oldest first."""
     found = tx.runs.newest_finished(
         SYSTEM, looked_at=LOOKED_AT, of_user=OF_USER, most=TAKEN, longest_spec=LONGEST_SPEC
     )
-    return [(spec.user, keys_of(spec), ran) for spec, ran in found]
+    return [
+        _EarlierRunFacts(
+            run.spec.user,
+            keys_of(run.spec),
+            run.ran if run.phase is Phase.FINISHED else None,
+            memory_keys(run.spec),
+            used_memory(
+                run.spec,
+                run.phase,
+                Cause.OUT_OF_MEMORY if run.phase is Phase.FAILED else None,
+                run.ram_peak,
+            ),
+        )
+        for run in found
+    ]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from mlp_api.jobs import jobs as jobs_api
+from mlp_api.jobs.earlier_runs import ForecastRange, RunForecast
 from mlp_api.localized import Text
 from mlp_hub.scheduler.model.outlook import Outlook, TimeRange
 from mlp_hub.service.support.units import when
 from mlp_language.message import Message, msg, msgs
 
 
-def forecast_to(outlook: Outlook | None) -> jobs_api.RunForecast | None:
+def forecast_to(outlook: Outlook | None) -> RunForecast | None:
     """Return a forecast; None if too little is known."""
     if outlook is None:
         return None
-    return jobs_api.RunForecast(
+    return RunForecast(
         start=_range_to(outlook.start),
         end=_range_to(outlook.end),
         runs=outlook.runs,
@@ -21,10 +21,8 @@ def forecast_to(outlook: Outlook | None) -> jobs_api.RunForecast | None:
     )
 
 
-def _range_to(of: TimeRange | None) -> jobs_api.ForecastRange | None:
-    return (
-        None if of is None else jobs_api.ForecastRange(p10=when(of.p10), p50=when(of.p50), p90=when(of.p90))
-    )
+def _range_to(of: TimeRange | None) -> ForecastRange | None:
+    return None if of is None else ForecastRange(p10=when(of.p10), p50=when(of.p50), p90=when(of.p90))
 
 
 def _because(outlook: Outlook) -> Message:

@@ -66,6 +66,7 @@ class JobService:
         self.offer = submissions.offer
         self.preview = submissions.preview
         self._to_wire = submissions.to_wire
+        self._with_memory = submissions.with_memory
         self._board = board
         self._forecasts = forecasts
         self._metrics = metrics
@@ -84,7 +85,7 @@ class JobService:
         job = await self._find(context, user, name)
         if job.phase is Phase.QUEUED:
             self._forecasts.look_soon()
-        return self._to_wire(job)
+        return self._with_memory(job)
 
     async def tenant_of(self, user: str, name: str) -> tuple[str, str] | None:
         """Return the tenant of a job and what means this run of it; None where there is none: as quickly in either case."""

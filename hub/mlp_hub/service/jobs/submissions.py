@@ -8,6 +8,7 @@ from dataclasses import replace
 from msgspec import UNSET, structs
 
 from mlp_api.jobs import jobs as jobs_api
+from mlp_api.jobs.earlier_runs import MemoryOfEarlierRuns
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.run import Origin
@@ -21,7 +22,7 @@ from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.forecast.service import Forecasts
-from mlp_hub.service.jobs import validation, wire
+from mlp_hub.service.jobs import memory, validation, wire
 from mlp_hub.service.jobs.intake import Intake, Once, fingerprint
 from mlp_hub.service.jobs.kept import check_same, kept_of, with_params
 from mlp_hub.service.jobs.resolving import check_runtime, requested_spec
@@ -34,7 +35,7 @@ from mlp_hub.service.tenants.networks import Networks
 from mlp_hub.service.tenants.service import default_tenant, memberships_of
 from mlp_hub.store.tx import Tx
 from mlp_language.catalogue import DEFAULT
-from mlp_language.message import msg
+from mlp_language.message import NOTHING, msg
 
 MOST_PLACES = 10_000
 """Safety: users whose tenants are remembered: bounds memory."""
@@ -236,27 +237,44 @@ class Submissions:
 
     # --------------------------------------------------------------- asked
 
-    async def offer(self, user: str, asked: jobs_api.JobCreate) -> jobs_api.Offer:
-        """Say what such a job would get, and when, without submitting it."""
+    async def offer(self, user: str, asked: jobs_api.JobCreate, *, named: bool = True) -> jobs_api.Offer:
+        """Say what such a job would get, and when, without submitting it; by its earlier runs if its name is its own."""
+        if asked.ram == memory.AUTO and not named:
+            text = msg("ram is auto, which needs the name of the job whose earlier runs count; add name")
+            raise Refused(Reason.INVALID, text)
         spec = await self._checked(user, asked)
-        return await self._offer_to(spec)
+        return await self._offer_to(spec, asked, named=named)
 
     async def preview(self, user: str, asked: jobs_api.JobCreate) -> jobs_api.Preview:
         """Say what such a job would be and get, without taking it in; raises `Refused` where `submit` does."""
         spec = await self._ready(user, asked, DEFAULT)
         job = await self._intake.looked_at(self._new(spec))
-        return wire.preview_to(job, await self._offer_to(spec))
+        return wire.preview_to(job, await self._offer_to(spec, asked))
 
-    async def _offer_to(self, spec: JobSpec) -> jobs_api.Offer:
+    async def _offer_to(
+        self, spec: JobSpec, asked: jobs_api.JobCreate, *, named: bool = True
+    ) -> jobs_api.Offer:
         why, placement = await self.offer_of(spec)
+        past = self._forecasts.past.memory_of(spec) if named else None
         return wire.offer_to(
-            spec, placement, why, self._grace_s, await self._networks.network_of(spec.tenant)
+            spec,
+            placement,
+            why,
+            self._grace_s,
+            await self._networks.network_of(spec.tenant),
+            memory=memory.memory_to(past),
+            ram_because=memory.chosen_words(past, spec) if asked.ram == memory.AUTO else NOTHING,
         )
 
-    def to_wire(self, job: Job) -> jobs_api.Job:
+    def with_memory(self, job: Job) -> jobs_api.Job:
+        """Return a job as its user sees it, with the memory that runs like it used."""
+        past = self._forecasts.past.memory_of(job.spec)
+        return self.to_wire(job, memory.memory_to(past))
+
+    def to_wire(self, job: Job, earlier: MemoryOfEarlierRuns | None = None) -> jobs_api.Job:
         """Return a job as its user sees it, with its place in the queue and its expected start where these are known already."""
         start, outlook = self._forecasts.start_of(job), self._forecasts.outlook_of(job)
-        return wire.job_to(job, self._admission.waiting(job.uid), start, outlook)
+        return wire.job_to(job, self._admission.waiting(job.uid), start, outlook, earlier)
 
     def as_it_waits(self, job: Job) -> Job:
         """Return a job with the reason and the message of the last scheduling cycle, if it waits."""
@@ -304,7 +322,11 @@ class Submissions:
             return own if again is None or again.name in disabled else {again.name: again}
 
         places, workspace = await self._places_of(user), self._executor.workspace
-        spec = await requested_spec(asked, user, places, workspace, own_of)
+        spec = await requested_spec(memory.unsized(asked), user, places, workspace, own_of)
+        if asked.ram == memory.AUTO:
+            await self._forecasts.past.loaded()
+            fitting = memory.sized(asked, spec, self._forecasts.past.memory_of(spec))
+            spec = await requested_spec(fitting, user, places, workspace, own_of)
         spec, packages = await self._with_environment(spec)
         await self._check_runtime(spec, packages)
         return await self._board.db.read(lambda tx: data.found_now(tx, spec)) if spec.data else spec

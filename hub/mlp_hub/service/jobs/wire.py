@@ -9,6 +9,7 @@ import msgspec
 
 from mlp_api import types as api_types
 from mlp_api.jobs import jobs as jobs_api
+from mlp_api.jobs.earlier_runs import MemoryOfEarlierRuns
 from mlp_api.jobs.jobs import Sureness
 from mlp_api.localized import Detail, Text
 from mlp_hub.domain.errors import Reason, Refused
@@ -42,10 +43,12 @@ AS_ASKED = tuple(
 
 
 def spec_of(asked: jobs_api.JobCreate, user: str) -> JobSpec:
-    """Return the requested job as it is asked for: nothing that it names was looked up, and its tenant may be empty.
+    """Return the requested job as the request has it: nothing that it names was looked up, and its tenant may be empty.
 
-    Raises `Refused` for what a specification cannot hold.
+    Its memory is an amount. Raises `Refused` for what a specification cannot hold.
     """
+    if not isinstance(asked.ram, int):
+        raise TypeError("the amount of auto is chosen before")
     low, high = workers_of(asked.workers)
     if asked.gpu and not milli(asked.gpu):
         raise Refused(
@@ -125,6 +128,7 @@ def job_to(
     waiting: Wait | None = None,
     expected_start: float | None = None,
     outlook: Outlook | None = None,
+    memory: MemoryOfEarlierRuns | None = None,
 ) -> jobs_api.Job:
     """Return a job; `waiting` is the last scheduling cycle's decision about it, `outlook` its forecast by earlier runs."""
     spec = job.spec
@@ -169,6 +173,7 @@ def job_to(
         version=job.version,
         source=None if spec.brought is None else spec.brought.title,
         env_lock=None if spec.environment is None else spec.environment.lock or None,
+        memory=memory,
     )
 
 
@@ -253,11 +258,19 @@ def why_to(job: Job, why: Why, stopped: jobs_api.Stopped | None = None) -> jobs_
 
 
 def offer_to(
-    spec: JobSpec, placement: dict[str, int], why: Why, grace_s: float, network: str
+    spec: JobSpec,
+    placement: dict[str, int],
+    why: Why,
+    grace_s: float,
+    network: str,
+    *,
+    memory: MemoryOfEarlierRuns | None = None,
+    ram_because: Message = NOTHING,
 ) -> jobs_api.Offer:
     """Return what a job would get: ranks by node, none where it would wait, and then why.
 
-    `grace_s` is what those have to end who are stopped for it; `network` what jobs of its tenant have.
+    `grace_s` is what those have to end who are stopped for it; `network` what jobs of its tenant have. `memory` is what
+    earlier runs used, `ram_because` the reason of an amount that was chosen by it.
     """
     whole = spec.per_worker * (sum(placement.values()) or spec.ranks_min)
     return jobs_api.Offer(
@@ -276,6 +289,8 @@ def offer_to(
         forecast=forecast_to(why.outlook),
         tenant=spec.tenant,
         network=network,
+        memory=memory,
+        ram_because=Text(ram_because),
     )
 
 

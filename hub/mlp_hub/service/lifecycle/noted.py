@@ -20,7 +20,7 @@ MOST_PROGRAM = 262_144
 async def program_of(workspace: Workspace, user: str, entry: str) -> str | None:
     """Return the text of a script in a user's home; None where it cannot be read, is too long or no text."""
     try:
-        opened = await workspace.open_file(Home(user), entry)
+        opened = await workspace.open_file(Home(user), entry, MOST_PROGRAM)
     except Refused:
         return None
     try:

@@ -136,7 +136,10 @@ class MetricsService:
         lost: Mapping[str, int | None] = {}
         if self.carrier is not None:
             self.carrier.forget(job.uid)
-        after = await self._board.db.read(lambda tx: tx.metrics.last_of_all(job.uid))
+
+        async def after() -> Mapping[str, int]:
+            return await self._board.db.read(lambda tx: tx.metrics.last_of_all(job.uid))
+
         async for batch in workspace.spooled(run_of(job), after):
             cut_at, lost = batch.cut_at, batch.lost
             for done in await self._board.commit(partial(self._take_in, uid=job.uid, lot=batch.lot)):

@@ -1,68 +1,79 @@
 """The table of alert rules, and the files of Prometheus and Alertmanager that are written from it.
 
-A rule compares one value with one threshold, so that other evaluators can use the table too. `value` is the query of
-the value by labels; the alert fires once `value op threshold` has held for `for_s` seconds.
+A rule compares one value with one threshold. `value` is the measure of the value by labels: Prometheus gets its query, and the
+service computes it from its own numbers. The alert fires once `value op threshold` has held for `for_s` seconds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from mlp_hub.service.monitoring.alert_rule import AlertRule
+from mlp_hub.service.monitoring.measures import (
+    AbsentOf,
+    AgeOf,
+    Complement,
+    FirstOf,
+    Grouped,
+    QuantileOf,
+    Quotient,
+    RuleGuard,
+    Selected,
+    TimeUntil,
+    Where,
+    Windowed,
+)
+from mlp_language.message import msg
 
 MINUTE_S = 60
 """Given: seconds of a minute."""
 ABSENT = "MLPHubAbsent"
-"""Name of the alert that inhibits all others."""
+INHIBITING = (ABSENT,)
+"""Names of the alerts that inhibit all others while they fire."""
 GROUP = "mlp-hub"
 PAGE = "reference/alerts"
 """Page of the documentation with a section for each alert."""
 
 
-@dataclass(frozen=True, slots=True)
-class AlertRule:
-    """Row of the table. `meaning` and `remedy` are the section of its runbook; `guard` is a further condition of the query.
-
-    `description` has `{value}` where the value stands, and `{label}` of labels that the query keeps.
-    """
-
-    name: str
-    severity: str
-    value: str
-    op: str
-    threshold: float
-    for_s: int
-    summary: str
-    description: str
-    meaning: str
-    remedy: str
-    unit: str = ""
-    guard: str = ""
-
-    @property
-    def expression(self) -> str:
-        """Return the whole query."""
-        compared = f"{self.value} {self.op} {self.threshold:.15g}"
-        return f"({compared}) and {self.guard}" if self.guard else compared
+def _of(metric: str, **where: str) -> Selected:
+    """Return a selection by labels that have one of some values, written as `a|b`."""
+    return Selected(metric, tuple(Where(label, tuple(one.split("|"))) for label, one in where.items()))
 
 
-_IDLE = 'sum by (node) (rate(mlp_node_cpu_seconds_total{mode=~"idle|iowait"}[5m]))'
-_ALL = "sum by (node) (rate(mlp_node_cpu_seconds_total[5m]))"
-_CORES = 'sum by (node) (mlp_node_cpu_used_cores) / sum by (node) (mlp_node_capacity{resource="cpu"})'
-_ENDED = 'mlp_jobs_ended_total{result=~"finished|failed"}[1h]'
-_FAILED = 'mlp_jobs_ended_total{result="failed"}[1h]'
+def _window(function: str, minutes: int, metric: str, **where: str) -> Windowed:
+    return Windowed(function, _of(metric, **where), minutes * MINUTE_S)
+
+
+def _part(metric: str) -> Quotient:
+    """Return the available part of a node's whole."""
+    return Quotient(_of(metric, state="available"), _of(metric, state="total"), ignoring=("state",))
+
+
+_CPU = "mlp_node_cpu_seconds_total"
+_IDLE = Grouped("sum", _window("rate", 5, _CPU, mode="idle|iowait"), ("node",))
+_ALL = Grouped("sum", _window("rate", 5, _CPU), ("node",))
+_CORES = Quotient(
+    Grouped("sum", _of("mlp_node_cpu_used_cores"), ("node",)),
+    Grouped("sum", _of("mlp_node_capacity", resource="cpu"), ("node",)),
+)
+_ENDED = _window("increase", 60, "mlp_jobs_ended_total", result="finished|failed")
+_FAILED = _window("increase", 60, "mlp_jobs_ended_total", result="failed")
+_BY_TENANT = ("tenant",)
 
 RULES: tuple[AlertRule, ...] = (
     AlertRule(
         "MLPNodeCpuHigh",
         "warning",
-        f"(1 - {_IDLE} / {_ALL} or {_CORES})",
+        FirstOf(Complement(Quotient(_IDLE, _ALL)), _CORES),
         ">",
         0.8,
         10 * MINUTE_S,
-        "The processors of node {node} are busy",
-        "{value} of the processor time of node {node} is used; the threshold is 80%.",
-        "More than 80% of the processor time of a node was used for ten minutes. Jobs that compute do this; it is a fault only if "
-        "notebooks and pages become slow.",
+        msg("The processors of node {node} are busy").template,
+        msg("{value} of the processor time of node {node} is used; the threshold is 80%.").template,
+        msg(
+            "More than 80% of the processor time of a node was used for ten minutes. Jobs that compute do this; it is a fault only if "
+            "notebooks and pages become slow."
+        ).template,
         'Compare `mlp_tenant_used{resource="cpu"}` with `mlp_tenant_held{resource="cpu"}` to find the team. On one machine, lower '
         "`MLP_NODE_CPU_OVERCOMMIT`, or add nodes.",
         "%",
@@ -70,26 +81,30 @@ RULES: tuple[AlertRule, ...] = (
     AlertRule(
         "MLPNodeGpuHigh",
         "info",
-        "avg by (node) (mlp_node_gpu_utilization_ratio)",
+        Grouped("avg", _of("mlp_node_gpu_utilization_ratio"), ("node",)),
         ">",
         0.9,
         10 * MINUTE_S,
-        "The GPUs of node {node} are busy",
-        "The GPUs of node {node} compute {value} of the time; the threshold is 90%.",
-        "The GPUs of a node computed for more than 90% of ten minutes on average. This is good use, and a sign that more work would wait.",
+        msg("The GPUs of node {node} are busy").template,
+        msg("The GPUs of node {node} compute {value} of the time; the threshold is 90%.").template,
+        msg(
+            "The GPUs of a node computed for more than 90% of ten minutes on average. This is good use, and a sign that more work would wait."
+        ).template,
         "Look at the queue: if jobs wait for GPUs for hours, plan more of them, or lend idle quota between teams.",
         "%",
     ),
     AlertRule(
         "MLPNodeMemoryHigh",
         "critical",
-        '1 - mlp_node_memory_bytes{state="available"} / ignoring (state) mlp_node_memory_bytes{state="total"}',
+        Complement(_part("mlp_node_memory_bytes")),
         ">",
         0.95,
         5 * MINUTE_S,
-        "Node {node} has little memory left",
-        "{value} of the memory of node {node} is used; the threshold is 95%.",
-        "Less than 5% of the memory of a node can still be given to programs. The kernel may kill processes soon.",
+        msg("Node {node} has little memory left").template,
+        msg("{value} of the memory of node {node} is used; the threshold is 95%.").template,
+        msg(
+            "Less than 5% of the memory of a node can still be given to programs. The kernel may kill processes soon."
+        ).template,
         "`make status` shows the memory of the hub's processes. Suspend the largest job, or raise `MLP_NODE_RAM_RESERVE`, so that less "
         "memory is given to jobs.",
         "%",
@@ -97,13 +112,15 @@ RULES: tuple[AlertRule, ...] = (
     AlertRule(
         "MLPJobFailuresHigh",
         "warning",
-        f"sum(increase({_FAILED})) / sum(increase({_ENDED}))",
+        Quotient(Grouped("sum", _FAILED), Grouped("sum", _ENDED)),
         ">",
         0.1,
         2 * MINUTE_S,
-        "Many jobs fail",
-        "{value} of the jobs that ended within an hour failed; the threshold is 10%.",
-        "More than 10% of the jobs that ended within the last hour failed. Cancelled jobs do not count.",
+        msg("Many jobs fail").template,
+        msg("{value} of the jobs that ended within an hour failed; the threshold is 10%.").template,
+        msg(
+            "More than 10% of the jobs that ended within the last hour failed. Cancelled jobs do not count."
+        ).template,
         "`mlp_jobs_failed_total` has the causes. `node-lost` and `start-failed` are faults of the platform; `out-of-memory` asks for "
         "more memory per rank; `program-error` is for the owners. `MLPTenantJobFailuresHigh` names the team, if it is one.",
         "%",
@@ -111,258 +128,307 @@ RULES: tuple[AlertRule, ...] = (
     AlertRule(
         "MLPTenantOverQuota",
         "warning",
-        "mlp_tenant_over_limit",
+        _of("mlp_tenant_over_limit"),
         ">",
         0,
         5 * MINUTE_S,
-        "Team {tenant} holds more than its quota",
-        "Team {tenant} holds {value} of {resource} more than its limit, in cores, devices or bytes.",
-        "A team holds more than its quota and what it may borrow. This happens after its quota was lowered, or when files grew.",
+        msg("Team {tenant} holds more than its quota").template,
+        msg(
+            "Team {tenant} holds {value} of {resource} more than its limit, in cores, devices or bytes."
+        ).template,
+        msg(
+            "A team holds more than its quota and what it may borrow. This happens after its quota was lowered, or when files grew."
+        ).template,
         "Nothing of the team starts until it holds less. Raise the quota, or ask its members to end jobs or delete files: the page of the "
         "team lists the holders.",
     ),
     AlertRule(
         "MLPTenantJobFailuresHigh",
         "warning",
-        f"sum by (tenant) (increase({_FAILED})) / sum by (tenant) (increase({_ENDED}))",
+        Quotient(Grouped("sum", _FAILED, _BY_TENANT), Grouped("sum", _ENDED, _BY_TENANT)),
         ">",
         0.1,
         2 * MINUTE_S,
-        "Many jobs of team {tenant} fail",
-        "{value} of the jobs of team {tenant} that ended within an hour failed; the threshold is 10%.",
-        "More than 10% of a team's jobs that ended within the last hour failed, and at least five ended.",
+        msg("Many jobs of team {tenant} fail").template,
+        msg(
+            "{value} of the jobs of team {tenant} that ended within an hour failed; the threshold is 10%."
+        ).template,
+        msg(
+            "More than 10% of a team's jobs that ended within the last hour failed, and at least five ended."
+        ).template,
         "The runs of the team show the causes: search for `phase = failed`. A shared environment or dataset is the usual reason if several "
         "members are affected.",
         "%",
-        f"on (tenant) (sum by (tenant) (increase({_ENDED})) >= 4.5)",
+        RuleGuard(_BY_TENANT, Grouped("sum", _ENDED, _BY_TENANT), ">=", 4.5),
     ),
     AlertRule(
         ABSENT,
         "critical",
-        "absent(mlp_build_info)",
+        AbsentOf(_of("mlp_build_info")),
         ">",
         0,
         2 * MINUTE_S,
-        "The hub cannot be scraped",
-        "Prometheus has no metrics of the hub.",
-        "Prometheus gets no answer: the service is down, its address is wrong, or the token is not valid any more.",
+        msg("The hub cannot be scraped").template,
+        msg("Prometheus has no metrics of the hub.").template,
+        msg(
+            "Prometheus gets no answer: the service is down, its address is wrong, or the token is not valid any more."
+        ).template,
         "Open the target in Prometheus: 401 or 403 mean the token, a refused connection means the service. `make status` and `make logs` "
         "on the hub's machine show the rest. All other alerts are inhibited meanwhile.",
     ),
     AlertRule(
         "MLPNoLeader",
         "critical",
-        "sum(mlp_lease_held)",
+        Grouped("sum", _of("mlp_lease_held")),
         "<",
         1,
         2 * MINUTE_S,
-        "No service leads",
-        "{value} replicas hold the lease of the scheduler; no job starts.",
-        "No replica of the service holds the lease, so nothing is scheduled. Running jobs continue.",
+        msg("No service leads").template,
+        msg("{value} replicas hold the lease of the scheduler; no job starts.").template,
+        msg(
+            "No replica of the service holds the lease, so nothing is scheduled. Running jobs continue."
+        ).template,
         "Look at the database: each replica needs it to take the lease. [Two services](../how-to/replicas.md) describes the takeover.",
     ),
     AlertRule(
         "MLPLeaseFlapping",
         "warning",
-        'sum(increase(mlp_lease_transitions_total{event="acquired"}[15m]))',
+        Grouped("sum", _window("increase", 15, "mlp_lease_transitions_total", event="acquired")),
         ">",
         3,
         MINUTE_S,
-        "Services take the lease from each other",
-        "The lease was taken {value} times within 15 minutes.",
-        "Replicas lose the lease and take it again and again: each takeover delays requests for seconds.",
+        msg("Services take the lease from each other").template,
+        msg("The lease was taken {value} times within 15 minutes.").template,
+        msg(
+            "Replicas lose the lease and take it again and again: each takeover delays requests for seconds."
+        ).template,
         "The usual causes are a slow or unreachable database, and a machine without processor time. Compare "
         "`mlp_store_commit_duration_seconds` and `mlp_event_loop_lag_seconds`.",
     ),
     AlertRule(
         "MLPNoCycle",
         "critical",
-        "time() - max(mlp_scheduler_last_cycle_timestamp_seconds)",
+        AgeOf(Grouped("max", _of("mlp_scheduler_last_cycle_timestamp_seconds"))),
         ">",
         300,
         MINUTE_S,
-        "The scheduler does not run",
-        "The last successful scheduling cycle ended {value} ago.",
-        "A cycle runs at least each 30 seconds. None has succeeded for five minutes, so no job starts.",
+        msg("The scheduler does not run").template,
+        msg("The last successful scheduling cycle ended {value} ago.").template,
+        msg(
+            "A cycle runs at least each 30 seconds. None has succeeded for five minutes, so no job starts."
+        ).template,
         '`mlp_scheduler_cycle_duration_seconds_count{outcome="failed"}` counts failed cycles, and the log of the service has their errors.',
         "s",
     ),
     AlertRule(
         "MLPQueueStuck",
         "warning",
-        'max by (reason) (mlp_queue_oldest_age_seconds{reason!~"Gated|Suspended"})',
+        Grouped(
+            "max",
+            Selected(
+                "mlp_queue_oldest_age_seconds", (Where("reason", ("Gated", "Suspended"), negated=True),)
+            ),
+            ("reason",),
+        ),
         ">",
         86_400,
         10 * MINUTE_S,
-        "A job waits for more than a day",
-        "The oldest job that waits for {reason} is in the queue for {value}.",
-        "A job has waited for more than a day for a reason that its user did not choose.",
+        msg("A job waits for more than a day").template,
+        msg("The oldest job that waits for {reason} is in the queue for {value}.").template,
+        msg("A job has waited for more than a day for a reason that its user did not choose.").template,
         "The page *Queue* shows why it waits and when it is expected to start. The [reasons](reasons.md) have the remedies.",
         "s",
     ),
     AlertRule(
         "MLPGangNeverFits",
         "warning",
-        'sum by (reason) (mlp_queue_jobs{reason=~"NoMatchingFlavor|ExceedsMaxQuota|TopologyPlacementFailed"})',
+        Grouped(
+            "sum",
+            _of("mlp_queue_jobs", reason="NoMatchingFlavor|ExceedsMaxQuota|TopologyPlacementFailed"),
+            ("reason",),
+        ),
         ">",
         0,
         30 * MINUTE_S,
-        "Jobs wait for room that does not exist",
-        "{value} jobs wait because of {reason}.",
-        "Jobs ask for a device, a topology or an amount that no nodes have at present. They wait until nodes return.",
+        msg("Jobs wait for room that does not exist").template,
+        msg("{value} jobs wait because of {reason}.").template,
+        msg(
+            "Jobs ask for a device, a topology or an amount that no nodes have at present. They wait until nodes return."
+        ).template,
         "Compare the request with the page *Nodes*. If a node is lost or drained, return it; otherwise tell the owner to ask for less.",
     ),
     AlertRule(
         "MLPPlatformProblem",
         "critical",
-        "max by (component, reason) (mlp_problem)",
+        Grouped("max", _of("mlp_problem"), ("component", "reason")),
         ">",
         0,
         2 * MINUTE_S,
-        "A part of the platform does not work: {component}",
-        "The service reports the problem {reason} of {component}.",
-        "The service reports a problem, as `/health` does.",
+        msg("A part of the platform does not work: {component}").template,
+        msg("The service reports the problem {reason} of {component}.").template,
+        msg("The service reports a problem, as `/health` does.").template,
         "The table of [what does not work](../how-to/operate.md) has each reason.",
     ),
     AlertRule(
         "MLPNodeLost",
         "critical",
-        "mlp_node_ready",
+        _of("mlp_node_ready"),
         "<",
         1,
         5 * MINUTE_S,
-        "Node {node} does not answer",
-        "Node {node} has not been ready for five minutes.",
-        "A node is not ready. Its jobs went back to the queue without using a retry.",
+        msg("Node {node} does not answer").template,
+        msg("Node {node} has not been ready for five minutes.").template,
+        msg("A node is not ready. Its jobs went back to the queue without using a retry.").template,
         "Look at the node itself. If it will be away for long, drain it: `mlp-hub node drain NAME`.",
     ),
     AlertRule(
         "MLPGpuErrors",
         "critical",
-        "max by (Hostname, hostname, gpu) (DCGM_FI_DEV_XID_ERRORS)",
+        Grouped("max", _of("DCGM_FI_DEV_XID_ERRORS"), ("Hostname", "hostname", "gpu")),
         ">",
         0,
         MINUTE_S,
-        "GPU {gpu} reports an error",
-        "GPU {gpu} of {hostname}{Hostname} reports Xid {value}.",
-        "NVIDIA's driver reports an Xid error. It needs the DCGM exporter; without it, this rule never fires.",
+        msg("GPU {gpu} reports an error").template,
+        msg("GPU {gpu} of {hostname}{Hostname} reports Xid {value}.").template,
+        msg(
+            "NVIDIA's driver reports an Xid error. It needs the DCGM exporter; without it, this rule never fires."
+        ).template,
         "Look the number up in NVIDIA's list of Xid errors. Drain the node if it is 48, 63, 64, 79, 94 or 95.",
     ),
     AlertRule(
         "MLPGpuIdle",
         "info",
-        "avg by (node) (avg_over_time(mlp_node_gpu_utilization_ratio[1h]))",
+        Grouped("avg", _window("avg_over_time", 60, "mlp_node_gpu_utilization_ratio"), ("node",)),
         "<",
         0.05,
         30 * MINUTE_S,
-        "GPUs of node {node} are held and idle",
-        "The GPUs of node {node} compute {value} of the time, and workloads hold some of them.",
-        "Workloads hold GPUs of a node that computed for less than 5% of an hour.",
+        msg("GPUs of node {node} are held and idle").template,
+        msg("The GPUs of node {node} compute {value} of the time, and workloads hold some of them.").template,
+        msg("Workloads hold GPUs of a node that computed for less than 5% of an hour.").template,
         "Ask the holders, whom the page *Nodes* names, whether they still need them.",
         "%",
-        'on (node) (mlp_node_held{resource="gpu"} > 0)',
+        RuleGuard(("node",), _of("mlp_node_held", resource="gpu"), ">", 0),
     ),
     AlertRule(
         "MLPDiskFull",
         "critical",
-        'mlp_node_disk_bytes{state="available"} / ignoring (state) mlp_node_disk_bytes{state="total"}',
+        _part("mlp_node_disk_bytes"),
         "<",
         0.1,
         5 * MINUTE_S,
-        "The disk of node {node} is nearly full",
-        "{value} of the file system of the hub's state directory on {node} is free; the threshold is 10%.",
-        "The file system with the hub's state directory has less than 10% left. Below its floor, no job starts.",
+        msg("The disk of node {node} is nearly full").template,
+        msg(
+            "{value} of the file system of the hub's state directory on {node} is free; the threshold is 10%."
+        ).template,
+        msg(
+            "The file system with the hub's state directory has less than 10% left. Below its floor, no job starts."
+        ).template,
         "[A full disk](../how-to/operate.md) has the order of what stops, and what to delete.",
         "%",
     ),
     AlertRule(
         "MLPDatabaseSlow",
         "warning",
-        "histogram_quantile(0.99, sum by (le) (rate(mlp_store_commit_duration_seconds_bucket[10m])))",
+        QuantileOf(
+            0.99, Grouped("sum", _window("rate", 10, "mlp_store_commit_duration_seconds_bucket"), ("le",))
+        ),
         ">",
         1,
         10 * MINUTE_S,
-        "The database is slow",
-        "One commit in a hundred takes longer than {value}.",
-        "Each change waits for a commit, so requests and starts of jobs are slow too.",
+        msg("The database is slow").template,
+        msg("One commit in a hundred takes longer than {value}.").template,
+        msg("Each change waits for a commit, so requests and starts of jobs are slow too.").template,
         "Look at the disk of the database, and at other work on its machine.",
         "s",
     ),
     AlertRule(
         "MLPRequestsFail",
         "warning",
-        'sum(rate(mlp_http_requests_total{code="5xx"}[10m])) / sum(rate(mlp_http_requests_total[10m]))',
+        Quotient(
+            Grouped("sum", _window("rate", 10, "mlp_http_requests_total", code="5xx")),
+            Grouped("sum", _window("rate", 10, "mlp_http_requests_total")),
+        ),
         ">",
         0.02,
         5 * MINUTE_S,
-        "Requests fail in the service",
-        "{value} of the requests of ten minutes failed; the threshold is 2%.",
-        "The service answers requests with a status of 5xx: it has an error, or a part that it needs is away.",
+        msg("Requests fail in the service").template,
+        msg("{value} of the requests of ten minutes failed; the threshold is 2%.").template,
+        msg(
+            "The service answers requests with a status of 5xx: it has an error, or a part that it needs is away."
+        ).template,
         "`mlp_problem` names a part that is away. Otherwise the log of the service has the error and the request.",
         "%",
     ),
     AlertRule(
         "MLPPointsBehind",
         "warning",
-        "histogram_quantile(0.9, sum by (le) (rate(mlp_points_delay_seconds_bucket[10m])))",
+        QuantileOf(0.9, Grouped("sum", _window("rate", 10, "mlp_points_delay_seconds_bucket"), ("le",))),
         ">",
         60,
         10 * MINUTE_S,
-        "Curves of jobs are behind",
-        "One batch of metric points in ten is stored {value} or more after its newest point.",
-        "Metric points of jobs arrive late. Nothing is lost: ranks keep them in a file until they are stored.",
+        msg("Curves of jobs are behind").template,
+        msg("One batch of metric points in ten is stored {value} or more after its newest point.").template,
+        msg(
+            "Metric points of jobs arrive late. Nothing is lost: ranks keep them in a file until they are stored."
+        ).template,
         "With Kafka, look at the broker. Without, look at the database and at the load of the service.",
         "s",
     ),
     AlertRule(
         "MLPNoticesBehind",
         "warning",
-        "max(mlp_notices_oldest_age_seconds)",
+        Grouped("max", _of("mlp_notices_oldest_age_seconds")),
         ">",
         90_000,
         10 * MINUTE_S,
-        "Notices are not sent",
-        "The oldest notice has waited for {value}.",
-        "Notices to people wait for more than a day, which is longer than any quiet hours.",
+        msg("Notices are not sent").template,
+        msg("The oldest notice has waited for {value}.").template,
+        msg("Notices to people wait for more than a day, which is longer than any quiet hours.").template,
         "The page of the notifications shows why a channel refuses them. `mlp_notices_sent_total` counts by kind of channel.",
         "s",
     ),
     AlertRule(
         "MLPCertificateEnds",
         "warning",
-        "min(mlp_certificate_expiry_timestamp_seconds) - time()",
+        TimeUntil(Grouped("min", _of("mlp_certificate_expiry_timestamp_seconds"))),
         "<",
         1_209_600,
         10 * MINUTE_S,
-        "The certificate of the public port ends soon",
-        "The certificate of the public port ends in {value}.",
-        "The certificate of the public port ends within 14 days. Browsers refuse it afterwards.",
+        msg("The certificate of the public port ends soon").template,
+        msg("The certificate of the public port ends in {value}.").template,
+        msg(
+            "The certificate of the public port ends within 14 days. Browsers refuse it afterwards."
+        ).template,
         "Put the renewed certificate in the file of `MLP_TLS_CERT` and restart the hub. `mlp-hub doctor` checks its names and its end.",
         "s",
     ),
     AlertRule(
         "MLPBackupOld",
         "warning",
-        "time() - max(mlp_backup_last_timestamp_seconds)",
+        AgeOf(Grouped("max", _of("mlp_backup_last_timestamp_seconds"))),
         ">",
         691_200,
         10 * MINUTE_S,
-        "The last backup is old",
-        "The last backup was made {value} ago.",
-        "`mlp-hub backup` made its last backup more than eight days ago. A site that backs up by other means never gets this alert.",
+        msg("The last backup is old").template,
+        msg("The last backup was made {value} ago.").template,
+        msg(
+            "`mlp-hub backup` made its last backup more than eight days ago. A site that backs up by other means never gets this alert."
+        ).template,
         "Look at the log of the program that calls `mlp-hub backup`, and at the room where it writes.",
         "s",
     ),
     AlertRule(
         "MLPPointsLag",
         "warning",
-        "max(mlp_points_lag_messages)",
+        Grouped("max", _of("mlp_points_lag_messages")),
         ">",
         10_000,
         10 * MINUTE_S,
-        "Messages with metric points pile up in Kafka",
-        "Kafka has {value} messages that the service has not read.",
-        "The service reads metric points more slowly than jobs write them, or not at all. Nothing is lost while Kafka keeps them.",
+        msg("Messages with metric points pile up in Kafka").template,
+        msg("Kafka has {value} messages that the service has not read.").template,
+        msg(
+            "The service reads metric points more slowly than jobs write them, or not at all. Nothing is lost while Kafka keeps them."
+        ).template,
         "Compare `mlp_store_commit_duration_seconds`: a slow database is the usual reason. Check that Kafka keeps messages for long enough.",
     ),
 )
@@ -376,13 +442,13 @@ def rules_file(pages: str) -> dict[str, Any]:
 
 def inhibitions() -> dict[str, Any]:
     """Return the part of Alertmanager's configuration that silences all other alerts while the hub is away."""
-    others = f'alertname=~"MLP.+",alertname!="{ABSENT}"'
     return {
         "inhibit_rules": [
             {
-                "source_matchers": [f'alertname="{ABSENT}"'],
-                "target_matchers": others.split(","),
+                "source_matchers": [f'alertname="{source}"'],
+                "target_matchers": ['alertname=~"MLP.+"', f'alertname!="{source}"'],
             }
+            for source in INHIBITING
         ]
     }
 

@@ -99,15 +99,9 @@ def of_tenants(parts: MonitoredParts, look: DatabaseLook) -> Iterator[Family]:
     nothing = Resources()
     held = {name: dict(amounts(look.held.get(name, nothing))) for name in names}
     yield t.HELD, [((name, resource), amount) for name in names for resource, amount in held[name].items()]
-    for row, field in ((t.BORROWED, "borrowed"), (t.LENT, "lent"), (t.OVER, "over")):
-        yield (
-            row,
-            [
-                ((name, title_of(dimension)), scaled(dimension.partition(":")[0], amount))
-                for name, share in look.shares.items()
-                for dimension, amount in getattr(share, field).items()
-            ],
-        )
+    yield _part_of_shares(t.BORROWED, "borrowed", look)
+    yield _part_of_shares(t.LENT, "lent", look)
+    yield of_over(look)
     kept = parts.admission.kept
     if kept is not None:
         state = kept.core.state
@@ -133,6 +127,11 @@ def of_tenants(parts: MonitoredParts, look: DatabaseLook) -> Iterator[Family]:
     yield t.APP_LATENCY, [((name,), (_coarse(use.bounds_ms, use.latency), None)) for name, use in apps]
 
 
+def of_over(look: DatabaseLook) -> Family:
+    """Return the metric of tenants over their limits."""
+    return _part_of_shares(t.OVER, "over", look)
+
+
 def of_look(look: DatabaseLook, now: float) -> Iterator[Family]:
     """Yield the metrics of delays."""
     since = look.notices_since
@@ -140,8 +139,8 @@ def of_look(look: DatabaseLook, now: float) -> Iterator[Family]:
     yield t.NOTICES_AGE, [((), 0.0 if since is None else max(0.0, now - since))]
 
 
-def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook, uses: Sequence[NodeUse]) -> Iterator[Family]:
-    """Yield the metrics of nodes."""
+def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook) -> Iterator[Family]:
+    """Yield the metrics of nodes that the scheduler knows."""
     yield t.NODE, [((node.name, node.gpu_kind or ""), 1.0) for node in nodes]
     yield t.NODE_READY, [((node.name,), float(node.ready)) for node in nodes]
     yield t.NODE_OPEN, [((node.name,), float(node.schedulable)) for node in nodes]
@@ -153,6 +152,10 @@ def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook, uses: Sequence[NodeU
         (t.NODE_HELD, {node.name: look.node_held.get(node.name, Resources()) for node in nodes}),
     ):
         yield row, [((name, resource), n) for name, amount in of.items() for resource, n in amounts(amount)]
+
+
+def of_uses(uses: Sequence[NodeUse]) -> Iterator[Family]:
+    """Yield the metrics of nodes' real use."""
     yield t.NODE_CPU, [((use.node, mode), s) for use in uses for mode, s in use.cpu_s.items()]
     yield t.NODE_CORES, _known(((use.node,), use.cpu) for use in uses)
     for row, fields in (
@@ -176,6 +179,14 @@ def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook, uses: Sequence[NodeU
     )
     yield t.NODE_GPU_TEMPERATURE, _known((labels, gpu.temperature_c) for labels, gpu in gpus)
     yield t.NODE_GPU_POWER, _known((labels, gpu.power_w) for labels, gpu in gpus)
+
+
+def _part_of_shares(row: t.MetricRow, field: str, look: DatabaseLook) -> Family:
+    return row, [
+        ((name, title_of(dimension)), scaled(dimension.partition(":")[0], amount))
+        for name, share in look.shares.items()
+        for dimension, amount in getattr(share, field).items()
+    ]
 
 
 def _known(values: Iterable[tuple[Labels, float | None]]) -> list[tuple[Labels, float]]:

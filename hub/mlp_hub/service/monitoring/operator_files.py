@@ -63,14 +63,13 @@ class OperatorFiles:
 
 
 def of_files(look: FilesLook) -> Iterator[Family]:
-    """Yield the metrics of files that are there."""
+    """Yield the metrics; one of a file that is not there has no value."""
     for row, value in (
         (t.CERTIFICATE_END, look.certificate_end),
         (t.BACKUP_AT, look.backup_at),
         (t.BACKUP_SIZE, look.backup_size),
     ):
-        if value is not None:
-            yield row, [((), float(value))]
+        yield row, [] if value is None else [((), float(value))]
 
 
 def _end_of(path: Path) -> float | None:

@@ -1,6 +1,7 @@
 """Metrics of the platform: collected where things happen and from caches, and rendered when somebody scrapes them.
 
-A hub that nobody scrapes only adds to a few numbers: the library is not loaded, and the database is not looked at.
+A hub that nobody scrapes only adds to a few numbers: the library is not loaded, and the database is looked at for
+samples over time only.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from mlp_hub.service.monitoring import gauges
 from mlp_hub.service.monitoring import table as t
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.monitoring.gauges import Family
+from mlp_hub.service.monitoring.history import samples_of
 from mlp_hub.service.monitoring.look import DatabaseLook, look_at
+from mlp_hub.service.monitoring.measures import Vector
 from mlp_hub.service.monitoring.operator_files import OperatorFiles, of_files
 from mlp_hub.service.monitoring.parts import MonitoredParts
 from mlp_hub.service.monitoring.people import PEOPLE_S, PeopleLook, look_at_people, of_people
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 10.0
 """Tuning: seconds for which a look at the database counts: fewer of them, for how late a change of a quota is seen."""
+RECENT_S = 30.0
+"""Safety: seconds after which a look decides about no alert any more: while the database is away, the last one is only shown."""
 TICK_S = 0.5
 """Tuning: seconds between two measurements of the event loop's lag: finer with less, cheaper with more."""
 SHARED_S = 0.5
@@ -36,10 +41,10 @@ SHARED_S = 0.5
 
 
 class Monitoring:
-    """Metrics of one platform; `clock` gives seconds since the epoch."""
+    """Metrics of one platform; `clock` gives seconds since the epoch, and `policy` says what else they show."""
 
     def __init__(self, parts: MonitoredParts, clock: Callable[[], float], policy: MonitoringPolicy) -> None:
-        self._parts = parts
+        self.parts = parts
         self._policy = policy
         self._clock = clock
         self.version = ""
@@ -70,7 +75,7 @@ class Monitoring:
 
     def lead(self) -> None:
         """Note that this platform leads; its board forgot all listeners when it did not."""
-        self._parts.board.on_change(self.events.changed)
+        self.parts.board.on_change(self.events.changed)
         self.events.lease.add("acquired")
 
     def lost(self) -> None:
@@ -97,6 +102,29 @@ class Monitoring:
             self._texts[open_metrics] = time.monotonic(), made
             return made
 
+    async def samples(self, metrics: frozenset[str]) -> dict[str, Vector]:
+        """Return the present values of those metrics, for alert rules; a metric that cannot be read now is missing.
+
+        It reads what `/metrics` shows, without the amounts of tenants, which no rule needs.
+        """
+        parts, now = self.parts, self._clock()
+        families = list(gauges.of_replica(parts, self.version, "", await self._problems()))
+        families += gauges.of_queue(parts, now)
+        async with self._one:
+            look = await self.look_around()
+        uses = await self.node_uses()
+        if time.monotonic() - self._looked < RECENT_S:
+            families.append(gauges.of_over(look))
+            families += gauges.of_look(look, now)
+        families += gauges.of_nodes(parts.nodes(), look)
+        if uses is not None:
+            families += gauges.of_uses(uses)
+        families += await self._of_operator()
+        if self.events.last_cycle is not None:
+            families.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
+        families += [(one.row, one.samples()) for one in self.events.all()]
+        return samples_of(families, metrics)
+
     def _render(self, families: Sequence[Family], open_metrics: bool) -> tuple[bytes, str]:
         if self._exposition is None:
             from mlp_hub.service.monitoring.exposition import Exposition  # noqa: PLC0415 - loads the library
@@ -105,19 +133,18 @@ class Monitoring:
         return self._exposition.render(families, open_metrics=open_metrics)
 
     async def _families(self) -> list[Family]:
-        parts, now = self._parts, self._clock()
+        parts, now = self.parts, self._clock()
         leads = parts.leads()
         found = list(gauges.of_replica(parts, self.version, self._role(leads), await self._problems()))
         if leads:
-            look, uses = await self._look_around(), await self._uses()
+            look, uses = await self.look_around(), await self.node_uses() or ()
             found += gauges.of_queue(parts, now)
             found += gauges.of_tenants(parts, look)
             found += gauges.of_look(look, now)
-            found += gauges.of_nodes(parts.nodes(), look, uses)
+            found += gauges.of_nodes(parts.nodes(), look)
+            found += gauges.of_uses(uses)
             found += of_people(await self._look_at_people(), parts.executor.namespace_of)
-            found += of_files(await run_in(WorkKind.SCRAPES, self._files.look))
-            if parts.lag() is not None:
-                found.append((t.POINTS_LAG, [((), float(parts.lag() or 0))]))
+            found += await self._of_operator()
             if self.events.last_cycle is not None:
                 found.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
         for source in self.sources:
@@ -132,18 +159,18 @@ class Monitoring:
     def _role(self, leads: bool) -> str:
         if not leads:
             return "follower"
-        return "standalone" if self._parts.db.alone else "leader"
+        return "standalone" if self.parts.db.alone else "leader"
 
     async def _problems(self) -> Sequence[Problem]:
         try:
-            return await self._parts.problems.now()
+            return await self.parts.problems.now()
         except Unavailable:
             return ()
 
-    async def _look_around(self) -> DatabaseLook:
-        """Look at the database, unless that was done lately."""
-        if time.monotonic() - self._looked >= LOOK_S:
-            parts, now = self._parts, self._clock()
+    async def look_around(self, *, newly: bool = False) -> DatabaseLook:
+        """Look at the database, unless that was done lately and none is wanted `newly`; if it does not answer, return the last look."""
+        if newly or time.monotonic() - self._looked >= LOOK_S:
+            parts, now = self.parts, self._clock()
             nodes = parts.nodes()
             try:
                 self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now))
@@ -153,23 +180,32 @@ class Monitoring:
             self.events.keep({tenant.name for tenant in self._look.tenants})
         return self._look
 
+    async def _of_operator(self) -> list[Family]:
+        """Return the metrics of the operator's files, and of a broker; one that is away now is missing."""
+        found = list(of_files(await run_in(WorkKind.SCRAPES, self._files.look)))
+        lag = self.parts.lag()
+        if lag is not None:
+            found.append((t.POINTS_LAG, [((), float(lag))]))
+        return found
+
     async def _look_at_people(self) -> PeopleLook:
         """Look at people and their homes, unless that was done within a minute."""
         most = self._policy.people
         if most and time.monotonic() - self._people_looked >= PEOPLE_S:
             now = self._clock()
             try:
-                self._people = await self._parts.db.read(lambda tx: look_at_people(tx, most, now))
+                self._people = await self.parts.db.read(lambda tx: look_at_people(tx, most, now))
             except Unavailable:
                 return self._people
             self._people_looked = time.monotonic()
         return self._people
 
-    async def _uses(self) -> Sequence[NodeUse]:
+    async def node_uses(self, *, known: bool = False) -> Sequence[NodeUse] | None:
+        """Return the real use of the nodes; None where it cannot be read. `known` asks no cluster for it."""
         try:
-            return await self._parts.executor.node_use()
+            return await self.parts.executor.node_use(known=known)
         except (OSError, Unavailable):
-            return ()
+            return None  # not known now
 
     async def _tick(self) -> None:
         loop = asyncio.get_running_loop()

@@ -1,7 +1,7 @@
 """The table of all metrics that `GET /metrics` shows; the reference page is generated from it.
 
 Names follow Prometheus: one prefix, base units, `_total` of counters, `_info` of gauges for joins. No label names a
-user, a job or a run, because their number only grows.
+job or a run, because their number only grows; only `OF_PEOPLE` names people, as many as the operator wishes.
 """
 
 from __future__ import annotations

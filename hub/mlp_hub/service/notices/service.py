@@ -11,7 +11,7 @@ from mlp_api.platform import notices as api
 from mlp_api.terms import NoticeEvent
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.notice import (
-    OF_REQUESTS,
+    WITHOUT_JOB,
     Channel,
     ChannelKind,
     Notice,
@@ -273,7 +273,7 @@ def _to_wire(one: Notice, *, quiet: bool) -> api.Notice:
     return api.Notice(
         id=one.id,
         event=one.kind.value,
-        job="" if one.kind in OF_REQUESTS else one.name,
+        job="" if one.kind in WITHOUT_JOB else one.name,
         run=one.run,
         tenant=one.tenant,
         at=when(one.at),

@@ -12,8 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from mlp_hub.domain.notices.notice import (
+    OF_ALERTS,
     OF_REQUESTS,
     TITLES,
+    WITHOUT_JOB,
     AskedFor,
     Channel,
     Notice,
@@ -128,6 +130,8 @@ def _language(tx: Tx, user: str) -> str:
 def title_of(notice: Notice) -> Message:
     """Return the headline of a notice."""
     known = TITLES[notice.kind]
+    if notice.kind in OF_ALERTS:
+        return Message(known.template, {"alert": notice.name})
     return Message(
         known.template, {"tenant": notice.tenant} if notice.kind in OF_REQUESTS else {"job": notice.job}
     )
@@ -136,6 +140,8 @@ def title_of(notice: Notice) -> Message:
 def _link(notice: Notice, pages: str) -> str:
     if not pages or not notice.id:
         return ""
+    if notice.kind in OF_ALERTS:
+        return f"{pages}tenants/{notice.tenant}/alerts" if notice.tenant else f"{pages}admin/alerts"
     if notice.kind in OF_REQUESTS:
         where = _PAGES_OF_REQUESTS[notice.kind, AskedFor(notice.name)]
         return f"{pages}{where}".replace("TEAM", notice.tenant)
@@ -147,6 +153,7 @@ _PAGES_OF_REQUESTS = {
     (NoticeKind.ASKED, AskedFor.QUOTA): "admin/requests",
     (NoticeKind.ANSWERED, AskedFor.PLACE): "me",
     (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
+    (NoticeKind.IDLE, AskedFor.SERVER): "me",
 }
 """Pages that follow a notice of a request, below the panel."""
 
@@ -168,7 +175,7 @@ def _data(one: Notice, pages: str, reader: Reader) -> dict[str, Any]:
         "id": one.id,
         "event": one.kind.value if one.id else "test",
         "user": one.user,
-        "job": "" if one.kind in OF_REQUESTS else one.name,
+        "job": "" if one.kind in WITHOUT_JOB else one.name,
         "run": one.run,
         "tenant": one.tenant,
         "at": one.at,

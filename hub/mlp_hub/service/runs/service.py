@@ -159,7 +159,7 @@ class RunService:
                 workers=asked.workers,
                 cpu=asked.cpu,
                 gpu=asked.gpu,
-                ram=asked.ram,
+                ram=spec.per_worker.ram,
                 amounts=asked.amounts,
                 args=list(spec.args),
                 env=dict(spec.env),

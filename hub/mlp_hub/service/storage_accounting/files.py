@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.jobs.job import HOLDING, Job
@@ -37,9 +38,19 @@ It trades fewer written rows for accuracy in the meantime.
 """
 PART = 64
 """Tuning: divisor of the used amount; if the result exceeds the bytes above, it is the limit: same trade."""
+HOME_AFTER_S = 1.0
+"""Tuning: seconds from the end of a job to a look at its owner's home: many jobs that end together cause one walk over it."""
 TOGETHER = 200
 """Tuning: jobs' directories that nobody ever measured, as of an older hub, that one sweep takes on: size of a lot, for how long it
 takes until all are charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Charge:
+    """Outcome of a charge: another amount was stored, or it has to be measured again."""
+
+    stored: bool = False
+    again: bool = False
 
 
 class FileAccounting:
@@ -154,7 +165,7 @@ class FileAccounting:
     def _job_changed(self, job: Job, before: Job | None) -> None:
         if before is not None and before.phase in HOLDING and job.phase not in HOLDING:
             self._queue.add((OUTPUT, job.uid))
-            self._queue.add((HOME, job.spec.user))
+            self._queue.add_after((HOME, job.spec.user), HOME_AFTER_S)
 
     async def _used(self, key: tuple[str, str], place: Place, points: int = 0, *, written_to: bool) -> int:
         noted = self._noted.pop(key, None)
@@ -169,9 +180,9 @@ class FileAccounting:
         used = await self._used(key, Home(user), written_to=works)
         made_at = self._clock() if before is None else before.made_at
 
-        def work(tx: Tx) -> bool:
+        def work(tx: Tx) -> _Charge:
             if tx.stored.get(uid) != before:
-                return True
+                return _Charge(again=True)
             if before is not None or used or works:
                 tenant = default_tenant(tx, user)
                 item = StoredItem(
@@ -179,7 +190,8 @@ class FileAccounting:
                 )
                 if item != before:
                     tx.stored.put(item)
-            return False
+                    return _Charge(stored=True)
+            return _Charge()
 
         return await self._store(key, work, used, written_to=works)
 
@@ -193,12 +205,12 @@ class FileAccounting:
         key, alive = (OUTPUT, uid), job.phase in HOLDING
         used = await self._used(key, run_of(job), points, written_to=alive)
 
-        def work(tx: Tx) -> bool:
+        def work(tx: Tx) -> _Charge:
             now = tx.jobs.get(SYSTEM, uid)
             if now is None:
-                return False
+                return _Charge()
             if tx.stored.get(uid) != before or (now.phase in HOLDING) is not alive:
-                return True
+                return _Charge(again=True)
             spec = now.spec
             tenant = spec.tenant if before is None else before.tenant
             if tx.tenants.get(tenant) is None:
@@ -216,19 +228,20 @@ class FileAccounting:
             )
             if item != before:
                 tx.stored.put(item)
-            return False
+                return _Charge(stored=True)
+            return _Charge()
 
         return await self._store(key, work, used, written_to=alive)
 
     async def _store(
-        self, key: tuple[str, str], work: Callable[[Tx], bool], used: int, *, written_to: bool
+        self, key: tuple[str, str], work: Callable[[Tx], _Charge], used: int, *, written_to: bool
     ) -> bool:
-        again = await notifying(self._db.write(work), self._changed)
-        if again or not written_to:
+        done = await notifying(self._db.write(work), self._changed, news=lambda done: done.stored)
+        if done.again or not written_to:
             self._charged.pop(key, None)
         else:
             self._charged[key] = used
-        return again
+        return done.again
 
 
 def _elsewhere(tx: Tx) -> list[str]:

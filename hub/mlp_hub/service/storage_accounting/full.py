@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.quantities import quantity
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import OF_STORAGE
 from mlp_hub.executors.nodes import NodeInfo
@@ -58,7 +59,10 @@ class FullStorage:
 
 
 class FullStorages:
-    """Tells whose storage is full; only where homes and jobs' directories are charged."""
+    """Tells whose storage is full; only where homes and jobs' directories are charged.
+
+    It is asked at every submission. So it remembers which tenants have no limit, until told that tenants have changed.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,11 @@ class FullStorages:
         is_on: bool,
     ) -> None:
         self._board, self._nodes, self._clock, self._is_on = board, nodes, clock, is_on
+        self._unlimited: set[str] = set()
+
+    def forget(self) -> None:
+        """Read again from now on which tenants have no limit: some have changed."""
+        self._unlimited = set()
 
     async def check(self, user: str, tenant: str) -> None:
         """Refuse a new job of somebody who holds more than an equal part of a storage that is full."""
@@ -78,9 +87,16 @@ class FullStorages:
 
     async def warning(self, user: str, tenant: str) -> Message | None:
         """Say so as a sentence; None where there is nothing to say."""
-        if not self._is_on:
+        unlimited = self._unlimited
+        if not self._is_on or tenant in unlimited:
             return None
-        found = await self._board.db.read(lambda tx: self._of(tx, tenant))
+
+        def look(tx: Tx) -> tuple[bool, FullStorage | None]:
+            return _is_unlimited(tx.tenants.get(tenant)), self._of(tx, tenant)
+
+        free, found = await self._board.db.read(look)
+        if free:
+            unlimited.add(tenant)  # into what was forgotten meanwhile, if it was
         return found.says(user) if found is not None and found.stops(user) else None
 
     async def warn(self) -> None:
@@ -115,7 +131,7 @@ class FullStorages:
 
     def _of(self, tx: Tx, tenant: str) -> FullStorage | None:
         known = tx.tenants.get(tenant)
-        if known is None or (known.quota.rom is None and known.parent is None and known.cohort is None):
+        if known is None or _is_unlimited(known):
             return None
         now, nodes = self._clock(), self._nodes()
         tree = Quotas(tx, now, nodes).tree(tenant)
@@ -132,6 +148,13 @@ class FullStorages:
                 msg("{thing}: {amount}", thing=holder_of(row), amount=amount)
             )
         return FullStorage(tenant, standing.limit, standing.used, held, things)
+
+
+def _is_unlimited(tenant: Tenant | None) -> bool:
+    """Whether there is this tenant, and its storage can never be full: neither its own limit nor others' holds."""
+    if tenant is None:
+        return False
+    return tenant.quota.rom is None and tenant.parent is None and tenant.cohort is None
 
 
 def _warned(tx: Tx, jobs: Collection[str]) -> set[str]:

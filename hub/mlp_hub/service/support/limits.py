@@ -43,6 +43,12 @@ ANNOUNCEMENTS = 20
 """Limit of teams: announcements to everybody, and to the members of one team, that are not over."""
 ANNOUNCEMENT_DAYS = 366
 """Limit of teams: days until the end of an announcement."""
+ALERT_NOTICES = 20
+"""Limit of teams: notices of alerts that a person gets within an hour; the last of them says that the page has the rest."""
+SILENCES = 50
+"""Limit of teams: silences of alerts by the platform's administrators, and by those of one team, that are not over."""
+SILENCE_DAYS = 30
+"""Limit of teams: days until the end of a silence."""
 OFFERS_OF_USER = 8
 """Limit of jobs: previews of one user that are computed at a time, waiting ones included."""
 UNCONFIRMED_S = 120.0

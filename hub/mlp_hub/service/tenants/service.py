@@ -220,10 +220,12 @@ class TenantService:
             self._check_unused(tx, name)
             tx.secrets.remove_all(name, "")
             tx.announcements.remove_all(name)
+            tx.alerts.remove_all(name)
             for each in tx.environments.of_tenant(name):  # none of them has files, which would be held
                 tx.environments.remove(each.uid)
             tx.tenants.remove(name)
             tx.usage.remove(name)
+            tx.over_time.remove(name)
             tx.accounting.rename_tenant(name)
             for account in tx.service_accounts.leave_behind(name):
                 self._note(tx, actor, "service_account.end", account.user, tenant=name, detail={})

@@ -59,7 +59,7 @@ def test_other_content_is_no_certificate(tmp_path: Path, content: bytes) -> None
 def test_nothing_there_is_nothing_shown(tmp_path: Path) -> None:
     files = OperatorFiles(tmp_path / "no.pem", tmp_path / "no.json")
     assert files.look() == FilesLook()
-    assert list(of_files(files.look())) == []
+    assert [samples for _, samples in of_files(files.look())] == [[], [], []]
     assert OperatorFiles(tmp_path, tmp_path).look() == FilesLook()
     assert OperatorFiles(None, None).look() == FilesLook()
 
@@ -70,6 +70,7 @@ def test_the_last_backup_is_shown(tmp_path: Path) -> None:
     look = OperatorFiles(None, record).look()
     assert look == FilesLook(None, 1700000000.5, 4096)
     assert [(row.name, samples) for row, samples in of_files(look)] == [
+        ("mlp_certificate_expiry_timestamp_seconds", []),
         ("mlp_backup_last_timestamp_seconds", [((), 1700000000.5)]),
         ("mlp_backup_last_size_bytes", [((), 4096.0)]),
     ]

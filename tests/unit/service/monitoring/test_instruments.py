@@ -21,7 +21,7 @@ def test_a_histogram_counts_each_value_in_its_bucket() -> None:
     assert total == pytest.approx(9.62)
 
 
-def test_what_is_not_a_number_does_not_spoil_the_sum() -> None:
+def test_a_value_that_is_not_a_number_does_not_spoil_the_sum() -> None:
     one = ObservedMetric(t.POINTS_DELAY)
     for value in (float("nan"), float("inf"), float("-inf"), -5.0, 1.0):
         one.observe(value)

@@ -1,4 +1,4 @@
-/** What is told of jobs and requests: words for events, and what of the choice is sent back. */
+/** What is told of jobs, requests and alerts: words for events, and what of the choice is sent back. */
 import { t } from "../format/language";
 import { NOTICE_EVENTS } from "../format/terms";
 import type { Notice, NotificationsSet, Notifications } from "../service/wire";
@@ -6,7 +6,7 @@ import type { Notice, NotificationsSet, Notifications } from "../service/wire";
 export type NoticeEvent = Notice["event"];
 
 export const noticeWord = (event: NoticeEvent): string =>
-  ({ started: t("start"), finished: t("end"), failed: t("failure"), preempted: t("preemption"), late: t("late start"), asked: t("requests to me"), answered: t("answers to my requests") })[event];
+  ({ started: t("start"), finished: t("end"), failed: t("failure"), preempted: t("preemption"), late: t("late start"), asked: t("requests to me"), answered: t("answers to my requests"), idle: t("idle notebook servers"), alert: t("alerts"), resolved: t("alerts that are over") })[event];
 
 /** The same choice as it is, to be changed and sent back: addresses stay where they are. */
 export const asSet = (now: Notifications): Required<NotificationsSet> => ({

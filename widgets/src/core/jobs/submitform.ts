@@ -70,6 +70,15 @@ export function params(text: string): Record<string, string | number | boolean> 
   );
 }
 
+/** Request for the offer of a job by its name and shape; its memory and cores do not matter to what earlier runs used. */
+export function offerPath(body: JobCreate): string {
+  const asked: Record<string, string> = { name: body.name, workers: String(body.workers ?? 1) };
+  if (body.runtime) asked.runtime = body.runtime;
+  if (body.gpu) asked.gpu = String(body.gpu);
+  if (body.tenant) asked.tenant = body.tenant;
+  return `/offer?${new URLSearchParams(asked).toString()}`;
+}
+
 export function read(path: string, texts: Texts): { body: JobCreate | null; faults: Faults } {
   const faults: Faults = {};
   const name = texts.name.trim();
@@ -77,7 +86,8 @@ export function read(path: string, texts: Texts): { body: JobCreate | null; faul
   const count = workers(texts.workers);
   if (count === null) faults.workers = t("a number such as 4, or 2:8 for as many as fit");
   const usual = t("empty means the default");
-  const amounts = { cpu: parseAmount(texts.cpu, t("CPU"), 0.1, usual), gpu: parseAmount(texts.gpu, t("GPU"), 0, usual), ram: parseRam(texts.ram, usual) };
+  const auto = texts.ram.trim().toLowerCase() === "auto";
+  const amounts = { cpu: parseAmount(texts.cpu, t("CPU"), 0.1, usual), gpu: parseAmount(texts.gpu, t("GPU"), 0, usual), ram: auto ? { ok: true as const, value: null } : parseRam(texts.ram, usual) };
   for (const field of ["cpu", "gpu", "ram"] as const) {
     const amount = amounts[field];
     if (!amount.ok) faults[field] = amount.msg;
@@ -97,7 +107,7 @@ export function read(path: string, texts: Texts): { body: JobCreate | null; faul
     const amount = amounts[field];
     return (amount.ok ? amount.value : null) ?? SUBMIT[field];
   };
-  const body: JobCreate = { name, entry: path, workers: isNotebook(path) ? 1 : count, cpu: value("cpu"), gpu: value("gpu"), ram: value("ram"), ...placed(counted) as Pick<JobCreate, "amounts"> };
+  const body: JobCreate = { name, entry: path, workers: isNotebook(path) ? 1 : count, cpu: value("cpu"), gpu: value("gpu"), ram: auto ? "auto" : value("ram"), ...placed(counted) as Pick<JobCreate, "amounts"> };
   if (texts.runtime && !isNotebook(path)) body.runtime = texts.runtime;
   if (texts.tenant) body.tenant = texts.tenant;
   if (limit !== null) body.time_limit = limit;

@@ -1,7 +1,7 @@
 /** What ranks used, as they say once they have ended. Pure; `mlp.rendering.words` says the same in Python, and test/jobs/used.json tests both. */
 import { cores, ram } from "../format/format";
 import { t } from "../format/language";
-import type { Job, Rank } from "../service/wire";
+import type { Job, MemoryOfEarlierRuns, Rank } from "../service/wire";
 
 type Used = Pick<Rank, "cpu_mean" | "cpu_peak" | "ram_mean" | "ram_peak">;
 
@@ -23,4 +23,10 @@ export function usedWords(job: Pick<Job, "cpu" | "ram"> & { ranks: Used[] }): st
   return job.ranks.length > 1
     ? t("Each rank requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", told)
     : t("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", told);
+}
+
+/** How much memory earlier runs used, and what `auto` would take; "" where none are known. */
+export function memoryWords(of: MemoryOfEarlierRuns | null | undefined): string {
+  if (!of?.text) return "";
+  return t("{text}; --ram auto takes {fitting}", { text: of.text.charAt(0).toUpperCase() + of.text.slice(1), fitting: ram(of.fitting) });
 }

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, Table, type Column } from "../../components/basics/basics";
 import { Dialog } from "../../components/basics/Dialog";
 import { useLoad, useNow } from "../../components/basics/hooks";
+import { IdleServers } from "../../components/basics/IdleServers";
 import { paths } from "../../core/service/api";
 import { ago } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
@@ -18,11 +19,12 @@ const EVERY = 5000;
 const TEAMS_EVERY = 15_000;
 
 export function MePage(): JSX.Element {
-  const { session } = useHub();
+  const { client, session } = useHub();
   const led = new Set(session.tenant_admin);
   return (
     <>
       <PageHead title={session.username} sub={session.admin ? t("Administrator of the platform") : undefined} />
+      <IdleServers client={client} user={session.username} />
       <section class="mlp-card" aria-label={t("Teams")}>
         <div class="mlp-card-head">
           <h2>{t("Teams")}</h2>

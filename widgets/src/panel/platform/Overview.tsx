@@ -10,7 +10,7 @@ import { reasonWords } from "../../core/format/reasons";
 import { reference, replicaName } from "../../core/jobs/runs";
 import { standing } from "../../core/teams/sharing";
 import { waits } from "../../core/jobs/spans";
-import type { NodeTrouble, Overview, QueueEntry, QuotaRequest, TeamHolds, WaitingFor } from "../../core/service/wire";
+import type { AlertBoard, NodeTrouble, Overview, QueueEntry, QuotaRequest, TeamHolds, WaitingFor } from "../../core/service/wire";
 import { Announcing } from "../teams/Announcing";
 import { href, Link } from "../shared/address";
 import { useHub } from "../shared/context";
@@ -24,16 +24,19 @@ export function OverviewPage(): JSX.Element {
   const { client } = useHub();
   const found = useLoad("overview", () => client.get<Overview>(paths.overview), EVERY);
   const requests = useLoad("overview requests", () => client.list<QuotaRequest>(paths.openRequests), REQUESTS_EVERY);
+  const alerts = useLoad("overview alerts", () => client.get<AlertBoard>(paths.alerts), REQUESTS_EVERY);
   const now = useNow(1000);
   const all = found.data;
   return (
     <>
-      <PageHead title={t("Overview")} sub={all ? n("1 team", "{n} teams", all.teams_all) : undefined} />
+      <PageHead title={t("Overview")} sub={all ? n("1 team", "{n} teams", all.teams_all) : undefined}>
+        <Link to={href("admin", "over-time")} cls="mlp-button">{t("Over time")}</Link>
+      </PageHead>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!all && !found.error ? <Loading what={t("Loading the overview")} lines={6} /> : null}
       {all ? (
         <>
-          <Figures all={all} asked={requests.data?.items.length ?? 0} />
+          <Figures all={all} asked={requests.data?.items.length ?? 0} alerts={alerts.data} />
           <Wrong all={all} />
           <Waiting all={all} now={now} />
           <Holding all={all} />
@@ -57,7 +60,7 @@ function Figure({ value, label, to, more }: { value: ComponentChildren; label: s
   );
 }
 
-function Figures({ all, asked }: { all: Overview; asked: number }): JSX.Element {
+function Figures({ all, asked, alerts }: { all: Overview; asked: number; alerts: AlertBoard | null }): JSX.Element {
   const queue = href("admin", "queue");
   return (
     <ul class="mlp-figures" aria-label={t("Running and waiting work")}>
@@ -66,6 +69,12 @@ function Figures({ all, asked }: { all: Overview; asked: number }): JSX.Element 
       <Figure value={all.servers} label={n("notebook server", "notebook servers", all.servers)} to={href("admin", "nodes")} more={all.servers_waiting ? t("{n} waiting", { n: all.servers_waiting }) : ""} />
       <Figure value={all.apps} label={n("app runs", "apps run", all.apps)} to={queue} more={[all.replicas ? n("1 replica", "{n} replicas", all.replicas) : "", all.apps_failing ? t("{n} in error", { n: all.apps_failing }) : ""].filter(Boolean).join(" · ")} />
       <Figure value={`${all.nodes_open}/${all.nodes}`} label={t("nodes accept work")} to={href("admin", "nodes")} more={all.nodes_up < all.nodes ? t("{n} down", { n: all.nodes - all.nodes_up }) : ""} />
+      <Figure
+        value={alerts ? alerts.firing : "–"}
+        label={n("alert fires", "alerts fire", alerts?.firing ?? 0)}
+        to={href("admin", "alerts")}
+        more={alerts ? [alerts.pending ? t("{n} pending", { n: alerts.pending }) : "", alerts.silenced ? t("{n} silenced", { n: alerts.silenced }) : ""].filter(Boolean).join(" · ") : ""}
+      />
       {asked ? <Figure value={asked} label={n("request to answer", "requests to answer", asked)} to={href("admin", "requests")} /> : null}
     </ul>
   );

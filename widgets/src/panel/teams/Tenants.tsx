@@ -15,6 +15,7 @@ import type { QueueEntry, Tenant, TenantPreview, Usage } from "../../core/servic
 import { useHub } from "../shared/context";
 import { PageHead } from "../../components/basics/form";
 import { Announcing } from "./Announcing";
+import { IdlePolicy } from "./IdlePolicy";
 import { Bookings } from "./Bookings";
 import { Members } from "./Members";
 import { Programs } from "./Programs";
@@ -155,10 +156,16 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
         title={name}
         sub={tenant ? [tenant.description, n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
       >
+        <Link to={href("tenants", name, "over-time")} cls="mlp-button">
+          {t("Over time")}
+        </Link>
         {manages ? (
           <>
             <Link to={href("tenants", name, "usage")} cls="mlp-button">
               {t("Usage")}
+            </Link>
+            <Link to={href("tenants", name, "alerts")} cls="mlp-button">
+              {t("Alerts")}
             </Link>
             <Link to={href("tenants", name, "runs")} cls="mlp-button">
               {t("All runs")}
@@ -212,6 +219,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
           {manages ? <Secrets of={{ tenant: name }} /> : null}
           {manages ? <Caps tenant={name} /> : null}
+          {manages ? <IdlePolicy tenant={name} /> : null}
           {manages ? <MoreQuota tenant={tenant} /> : null}
           {manages ? <TeamAudit tenant={name} /> : null}
         </>

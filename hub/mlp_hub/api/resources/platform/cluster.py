@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, structs
 
-from mlp_api.jobs.jobs import JobCreate, JobShape, Offer, QueueEntry
+from mlp_api.jobs.jobs import JobCreate, Offer, OfferQuery, QueueEntry
 from mlp_api.platform.nodes import NodeDrainPreview, NodeDrainSet
 from mlp_api.platform.overview import Overview
 from mlp_api.types import Name, Node, ResourceRequestKey, ResourceRequestTry, Scheduling
@@ -92,10 +92,12 @@ async def tenant_queue(call: Call) -> list[QueueEntry]:
 async def offer(call: Call) -> Offer:
     """Return an offer for a job of this shape: its start, now or later, and its resources."""
     # the program does not matter, but there must be one
-    shape = JobCreate(name="offer", code="pass", **structs.asdict(call.query))
+    given = structs.asdict(call.query)
+    name = given.pop("name")
+    shape = JobCreate(name=name or "offer", code="pass", **given)
     if call.principal.kind is not CallerKind.USER:
         raise Refused(Reason.FORBIDDEN, msg("only a user can get an offer; this token belongs to a service"))
-    return await call.platform.jobs.offer(call.principal.name, shape)
+    return await call.platform.jobs.offer(call.principal.name, shape, named=name is not None)
 
 
 async def try_(call: Call) -> str:
@@ -181,7 +183,7 @@ ROUTES = (
         "What a job of this shape would get",
         Relation.ANYBODY,
         JOBS_READ,
-        query=JobShape,
+        query=OfferQuery,
         reply=Offer,
     ),
     Route("PUT", f"{_REQUEST}:try", try_, "Try to hold or give back quota", P, L, body=ResourceRequestTry),

@@ -58,6 +58,7 @@ async def delete(call: Call) -> Tenant:
     """Delete a tenant that nobody uses."""
     gone = await call.platform.tenants.delete(call.params["tenant"], actor=call.principal.name)
     call.platform.announcements.forget_tenant(gone.name)
+    call.platform.alerts.forget_tenant(gone.name)
     return gone
 
 

@@ -39,17 +39,23 @@ class NodeMeter:
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client, self._nodes, self._steady = client, nodes, steady
-        self._found: Sequence[NodeUse] = ()
+        self._found: Sequence[NodeUse] | None = None
         self._due = float("-inf")
         self._asking: asyncio.Task[None] | None = None
 
     async def read(self) -> Sequence[NodeUse]:
-        """Return the last known use; empty where the cluster does not measure it, or does not answer."""
+        """Return the last known use; empty where the cluster does not measure it. Raises `OSError` where it does not answer."""
         if self._asking is None and self._steady() >= self._due:
             self._asking = asyncio.create_task(self._ask(), name="use of nodes")
         if self._asking is not None:
             await asyncio.wait({self._asking}, timeout=WAIT_S)
+        if self._found is None:
+            raise ConnectionError("the cluster's metrics API does not answer now")
         return self._found
+
+    def known(self) -> Sequence[NodeUse]:
+        """Return the use that somebody has asked for lately, without a request."""
+        return self._found or () if self._steady() < self._due else ()
 
     async def close(self) -> None:
         """Ask no more."""
@@ -66,7 +72,7 @@ class NodeMeter:
             self._found, again = (), ABSENT_S
             log.info("the use of nodes is not measured: %s", error)
         except (ClusterError, ClusterUnreachable, TimeoutError, ValueError) as error:
-            self._found = ()  # an old use would hide that nobody measures
+            self._found = None  # an old use would hide that nobody measures
             log.debug("the use of nodes is not known now: %s", error)
         finally:
             self._due = self._steady() + again

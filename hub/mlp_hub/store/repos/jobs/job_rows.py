@@ -46,7 +46,8 @@ def _usual(phase: str, queued_at: float | None, admitted_at: float | None) -> tu
 def _past_of(job: Job) -> str | None:
     """Return the column of earlier events: null for most jobs, which wait once and run once."""
     usual = _usual(job.phase, job.queued_at, job.admitted_at)
-    plain = not job.ran and job.progress_since is None and job.stages == NO_TIMES
+    reported = (job.progress_from, job.progress_since) != (None, None)
+    plain = not job.ran and not reported and job.stages == NO_TIMES
     if plain and (job.waiting_since, job.waited) == usual:
         return None
     columns = (job.waiting_since, job.waited, job.ran, job.progress_from, job.progress_since)

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import BindParameter, bindparam, exists, func, or_, select, update
+from sqlalchemy import BindParameter, and_, bindparam, exists, func, or_, select, update
 
-from mlp_hub.domain.jobs.job import FINAL, JobSpec, Phase, RankStatus, Trial
+from mlp_hub.domain.jobs.job import FINAL, Cause, Phase, RankStatus, Trial
 from mlp_hub.domain.jobs.run import MetricSummary, Origin, ParamValue, RunSummary, UsedDataset
 from mlp_hub.domain.jobs.runquery import RunOrder, Term
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store import codec
-from mlp_hub.store.records import RunEnd, RunRow, RunTotals
+from mlp_hub.store.records import EarlierRun, RunEnd, RunRow, RunTotals
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks, within
 from mlp_hub.store.repos.jobs import job_rows, run_search, run_totals
 from mlp_hub.store.rows import Rows
@@ -39,6 +39,10 @@ _ENDS = select(
     job.c.past,
     job.c.ranks,
 ).where(job.c.uid.in_(_JOBS))
+_FINISHED_OR_OUT_OF_MEMORY = or_(
+    job.c.phase == Phase.FINISHED.value,
+    and_(job.c.phase == Phase.FAILED.value, job.c.reason == Cause.OUT_OF_MEMORY.value),
+)
 _THERE = select(job.c.uid).where(job.c.uid.in_(_JOBS))
 
 
@@ -125,8 +129,8 @@ class Runs(Repo):
 
     def newest_finished(
         self, context: TenantContext, *, looked_at: int, of_user: int, most: int, longest_spec: int
-    ) -> list[tuple[JobSpec, float]]:
-        """Return (specification, seconds that all attempts ran) of the newest runs that finished, the oldest first.
+    ) -> list[EarlierRun]:
+        """Return the newest runs that finished or ran out of memory, the oldest first.
 
         Of the `looked_at` runs that were submitted last, `of_user` of each user at most and `most` of all are looked at.
         Specifications of more than `longest_spec` characters are left out.
@@ -143,13 +147,20 @@ class Runs(Repo):
             .subquery()
         )
         query = (
-            select(j.spec, j.phase, j.started_at, j.finished_at, j.queued_at, j.admitted_at, j.past)
+            select(
+                *(j.spec, j.phase, j.started_at, j.finished_at, j.queued_at, j.admitted_at, j.past),
+                run_summary.c.ram_peak,
+            )
             .join(first, first.c.uid == j.uid)
-            .where(j.phase == Phase.FINISHED.value, func.length(j.spec) <= longest_spec)
+            .outerjoin(run_summary, run_summary.c.job == j.uid)
+            .where(_FINISHED_OR_OUT_OF_MEMORY, func.length(j.spec) <= longest_spec)
             .order_by(j.finished_at, j.uid)
         )
         seen = within(query, context, j.user, j.tenant)
-        return [(job_rows.spec_of(row.spec), job_rows.ran_of(row)) for row in self._c.execute(seen)]
+        return [
+            EarlierRun(job_rows.spec_of(row.spec), Phase(row.phase), job_rows.ran_of(row), row.ram_peak)
+            for row in self._c.execute(seen)
+        ]
 
     def summary(self, uid: str) -> RunSummary:
         """Return what is worked out of a run so far."""

@@ -89,6 +89,10 @@ class Notices(Repo):
         query = select(n.c.id).where(n.c.job == uid, n.c.kind == kind.value, n.c.at >= since)
         return self._c.execute(query.limit(1)).first() is not None
 
+    def number_since(self, user: str, kinds: Collection[NoticeKind], since: float) -> int:
+        """Return how many notices of these kinds were stored for somebody since a time."""
+        return self._count(n, n.c.user == user, n.c.kind.in_(sorted(kinds)), n.c.at > since)
+
     def delete_before(self, before: float) -> int:
         """Delete notices that are older; return their number."""
         return self._delete(n, n.c.at < before)

@@ -1,0 +1,241 @@
+"""Evaluation of the table of alert rules from the service's own numbers, without Prometheus, by the replica that leads.
+
+What becomes of an alert, and the notices of it, are one transaction: a death loses and repeats none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+from mlp_api.platform import alerts as api
+from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.jobs.job import FINAL
+from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
+from mlp_hub.domain.notices.notice import NoticeKind
+from mlp_hub.domain.tenants.tenant import no_such_tenant
+from mlp_hub.service.alerts.evaluator import AlertBook, AlertChanges, OpenAlert
+from mlp_hub.service.alerts.silences import Silences
+from mlp_hub.service.alerts.telling import AlertTelling, is_inhibited, silence_of
+from mlp_hub.service.alerts.wire import alert_to, rule_to, silence_to
+from mlp_hub.service.monitoring.alert_rule import AlertRule
+from mlp_hub.service.monitoring.alert_rules import RULES
+from mlp_hub.service.monitoring.history import SampleHistory
+from mlp_hub.service.monitoring.service import Monitoring
+from mlp_hub.service.notices.outbox import Outbox
+from mlp_hub.service.state.board import Board
+from mlp_hub.service.support.units import maybe_when
+from mlp_hub.store.tx import Tx
+
+log = logging.getLogger(__name__)
+EVERY_S = 15.0
+"""Tuning: seconds between two evaluations: how late an alert begins, for the work of reading all numbers."""
+IDLE_EVERY_S = 60.0
+"""Tuning: the same while there are neither jobs nor alerts, and only nodes and the service itself can change."""
+ADMINS_S = 300.0
+"""Tuning: seconds for which the hub's answer counts who administers the platform: fewer questions, for how late a change is known."""
+RESOLVED_KEPT_S = 7 * 86_400.0
+"""Tuning: seconds for which alerts that are over are kept."""
+RESOLVED_SHOWN = 100
+"""Tuning: alerts that are over on one page."""
+
+IsAdmin = Callable[[str], Awaitable[bool]]
+
+
+class AlertService:
+    """Alerts and their evaluation. `steady` measures durations, and is not set; `clock` gives seconds since the epoch."""
+
+    def __init__(
+        self,
+        board: Board,
+        monitoring: Monitoring,
+        outbox: Outbox,
+        *,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+        rules: Sequence[AlertRule] = RULES,
+    ) -> None:
+        self._db, self._monitoring, self._board, self._outbox = board.db, monitoring, board, outbox
+        self._clock, self._steady = clock, steady
+        self.is_admin: IsAdmin | None = None
+        """Tells whether somebody administers the platform, and raises `Unavailable`; None: nobody knows."""
+        self.silences = Silences(board.db, clock, {rule.name: rule for rule in rules})
+        self._book = AlertBook(rules)
+        self._history = SampleHistory(rules)
+        self._admins: dict[str, tuple[bool, float]] = {}
+        self._evaluated_at: float | None = None
+        self._one = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Take what is stored, and evaluate from now on."""
+        now = self._clock()
+        open_ones, silences = await self._db.read(lambda tx: (tx.alerts.open_ones(), tx.alerts.silences(now)))
+        unknown = self._book.load(open_ones, self._steady(), now)
+        if unknown:
+            await self._db.write(lambda tx: tx.alerts.remove([alert.id for alert in unknown]))
+        self.silences.load(silences)
+        self._history = SampleHistory(self._book.rules.values())
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        """Evaluate no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    def forget_tenant(self, tenant: str) -> None:
+        """Forget the alerts and silences of a tenant that is gone, whose rows went with it."""
+        self._book.apply((), [one for one in self._book.open.values() if one.alert.tenant == tenant])
+        self.silences.forget_tenant(tenant)
+
+    # ---------------------------------------------------------- what is shown
+
+    async def shown(self, tenant: str | None = None) -> api.AlertBoard:
+        """Return the alerts of a tenant, as its administrators see them; without a tenant all, as the platform's do."""
+
+        def work(tx: Tx) -> list[Alert]:
+            if tenant is not None and tx.tenants.get(tenant) is None:
+                raise no_such_tenant(tenant)
+            return tx.alerts.resolved(tenant, RESOLVED_SHOWN)
+
+        over = await self._db.read(work)
+        firing = self._firing()
+        mine = [one.alert for one in self._book.open.values() if tenant is None or one.alert.tenant == tenant]
+        order = {AlertState.FIRING: 0, AlertState.PENDING: 1}
+        severities = ["critical", "warning", "info"]
+        rules = self._book.rules
+        mine.sort(key=lambda a: (order[a.state], severities.index(rules[a.rule].severity), -a.since, a.id))
+        silences = self.silences.current(tenant)
+        alerts = [
+            self._to_wire(alert, silences, firing, of_tenant=tenant is not None)
+            for alert in (*mine, *(alert for alert in over if alert.rule in rules))
+        ]
+        loud = [one.state for one in alerts if one.silence is None]
+        return api.AlertBoard(
+            firing=loud.count("firing"),
+            pending=loud.count("pending"),
+            silenced=sum(one.silence is not None and one.state == "firing" for one in alerts),
+            evaluated_at=maybe_when(self._evaluated_at),
+            alerts=alerts,
+            silences=[silence_to(one) for one in silences],
+            rules=[rule_to(rule) for rule in rules.values() if tenant is None or rule.of_tenant],
+        )
+
+    def _to_wire(
+        self, alert: Alert, silences: Sequence[AlertSilence], firing: set[str], *, of_tenant: bool
+    ) -> api.Alert:
+        open_one = alert.state is not AlertState.RESOLVED
+        silence = silence_of(alert, silences, self._clock(), tenant=of_tenant) if open_one else None
+        return alert_to(
+            self._book.rules[alert.rule],
+            alert,
+            silence=silence,
+            inhibited=open_one and is_inhibited(alert, firing),
+        )
+
+    def _firing(self) -> set[str]:
+        return {one.alert.rule for one in self._book.open.values() if one.alert.state is AlertState.FIRING}
+
+    # ---------------------------------------------------------- evaluation
+
+    async def evaluate(self) -> None:
+        """Evaluate all rules once, and tell the people whom it concerns. Raises `Unavailable`."""
+        async with self._one:
+            samples = await self._monitoring.samples(self._history.metrics)
+            now, steady = self._clock(), self._steady()
+            self._history.take(steady, now, samples)
+            rules = self._book.rules
+            found = {name: rule.instances(self._history) for name, rule in rules.items()}
+            covered = {name: self._history.covers(rule) for name, rule in rules.items()}
+            changes = self._book.evaluate(found, covered, steady, now)
+            await self._store(changes, now)
+            self._evaluated_at = now
+
+    async def _store(self, changes: AlertChanges, now: float) -> None:
+        moved = {one.key: (one, new) for one, new in changes.moved}
+        current = self.silences.current(None)
+        firing = self._firing() | {new.rule for _, new in moved.values() if new.state is AlertState.FIRING}
+        to_tell = [
+            one
+            for one in self._book.open.values()
+            if one.key not in moved
+            and one.alert.state is AlertState.FIRING
+            and not is_inhibited(one.alert, firing)
+            and _is_untold(one.alert, current, now)
+        ]
+        if not (changes.begun or moved or changes.dropped or to_tell):
+            return
+        admins = await self._platform_admins()
+        if admins is None:
+            # the end of an alert that they were told of waits until somebody knows them
+            moved = {
+                key: (one, new)
+                for key, (one, new) in moved.items()
+                if new.state is AlertState.FIRING or not new.told_platform
+            }
+
+        def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], set[str]]:
+            telling, users = AlertTelling(self._outbox, current, admins, now), set[str]()
+            stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
+            for one, new in (*moved.values(), *((one, one.alert) for one in to_tell)):
+                told, who = telling.tell(
+                    tx, self._book.rules[new.rule], new, inhibited=is_inhibited(new, firing)
+                )
+                if told != one.alert or one.key in moved:
+                    tx.alerts.change(told)
+                    stored.append((one, told))
+                users |= who
+            tx.alerts.remove([one.alert.id for one in changes.dropped])
+            return stored, users
+
+        stored, users = await self._db.write(work)
+        self._book.apply(stored, changes.dropped)
+        self._outbox.notify(users)
+
+    async def _platform_admins(self) -> set[str] | None:
+        """Return the platform's administrators with a subscription, as last known while the hub is away; None: nobody knows them."""
+        wanting = {*self._outbox.wanting(NoticeKind.ALERT), *self._outbox.wanting(NoticeKind.RESOLVED)}
+        self._admins = {user: known for user, known in self._admins.items() if user in wanting}
+        known = True
+        for user in sorted(wanting):
+            if user in self._admins and self._steady() - self._admins[user][1] < ADMINS_S:
+                continue
+            try:
+                if self.is_admin is None:
+                    known = known and user in self._admins
+                    continue
+                self._admins[user] = await self.is_admin(user), self._steady()
+            except Unavailable:
+                known = known and user in self._admins
+        return {user for user, (admin, _) in self._admins.items() if admin} if known else None
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(EVERY_S if self._is_busy() else IDLE_EVERY_S)
+            try:
+                await self.evaluate()
+            except Unavailable as error:  # also a lost lease: then this task is stopped
+                log.warning("the alert rules could not be evaluated: %s", error)
+            except Exception:  # it is tried again soon
+                log.exception("evaluating the alert rules failed")
+
+    def _is_busy(self) -> bool:
+        phases = self._board.tallies.phases
+        return bool(self._book.open) or any(n for phase, n in phases.items() if phase not in FINAL)
+
+
+def _is_untold(alert: Alert, silences: Sequence[AlertSilence], now: float) -> bool:
+    """Return whether somebody is still to be told: a silence of it is over, or nobody knew whom to tell."""
+    of_platform = not alert.told_platform and silence_of(alert, silences, now, tenant=False) is None
+    of_tenant = alert.tenant != "" and not alert.told_tenant
+    return of_platform or (of_tenant and silence_of(alert, silences, now, tenant=True) is None)
+
+
+def purge(tx: Tx, now: float) -> None:
+    """Delete alerts that were over long ago, and silences that are over."""
+    tx.alerts.delete_before(now - RESOLVED_KEPT_S)
+    tx.alerts.delete_expired_silences(now)

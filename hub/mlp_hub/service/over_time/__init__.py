@@ -1,0 +1,1 @@
+"""Samples over time: taken by the leader, thinned, and shown on the page *Over time*."""

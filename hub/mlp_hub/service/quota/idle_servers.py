@@ -1,0 +1,280 @@
+"""Stops notebook servers that nobody uses, by the policy of their team, after a countdown that their owner can stop.
+
+A server reports itself how long it is not used. A false report keeps the reporter's own server, as any computation would. The
+countdown is stored, so a restart of the service continues it. It pauses while the service is down, or the server reports nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from mlp_api.accounts import idle_servers as api
+from mlp_hub.domain.errors import MLPError, not_found
+from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
+from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.domain.tenants.tenant import no_such_tenant
+from mlp_hub.domain.workload.idle_servers import IdleServer, IdleServerPolicy
+from mlp_hub.domain.workload.ledger import ResourceRequest
+from mlp_hub.domain.workload.workload import SERVER
+from mlp_hub.store import Database, Tx
+from mlp_language.message import Message, Span, msg
+
+log = logging.getLogger(__name__)
+FRESH_S = 180.0
+"""Tuning: seconds for which a report counts: three reports may be lost before a countdown pauses."""
+MOST_PASSED_S = 120.0
+"""Safety: seconds of a countdown that one look takes at most: a machine that slept ends no server when it wakes."""
+HOUR_S = 3600
+"""Given: seconds."""
+MINUTE_S = 60
+"""Given: seconds."""
+USUAL_GRACE_S = 3600
+"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long a server is held unused."""
+Key = tuple[str, str]
+End = Callable[[str, str], Awaitable[None]]
+
+
+class IdleNotices(Protocol):
+    """Part of the outbox that stores notices for users, and wakes their delivery."""
+
+    def asked(
+        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
+    ) -> set[str]:
+        """Store notices; return the users who have a subscription."""
+        ...
+
+    def notify(self, users: set[str]) -> None:
+        """Request a look at these users."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    idle_s: float
+    at: float  # of the steady clock
+
+
+class IdleServerStops:
+    """Counts down and stops, by `end(user, server)`, which is given once the hub can be asked; until then nothing is stopped.
+
+    `monotonic` is a clock that never jumps. Whether who asks may is for the caller to say.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        clock: Callable[[], float],
+        notices: IdleNotices,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._db, self._clock, self._notices, self._monotonic = db, clock, notices, monotonic
+        self._one_by_one = asyncio.Lock()
+        self._looked: float | None = None
+        self._reports: dict[Key, _Report] = {}
+        self._servers: dict[Key, IdleServer] = {}
+        self.end: End | None = None
+
+    async def start(self) -> None:
+        """Continue the countdowns that are stored."""
+        self._looked, self._reports = None, {}
+        stored = await self._db.read(lambda tx: tx.idle_countdowns.all())
+        self._servers = {(one.user, one.server): one for one in stored}
+
+    # ------------------------------------------------------------ servers
+
+    def report(self, user: str, report: api.ServerUseReport) -> api.ServerCountdown:
+        """Take a report; it is kept in memory, for servers that a policy counts. Return its countdown."""
+        key = user, report.server
+        if (known := self._servers.get(key)) is None:
+            return api.ServerCountdown(
+                server=report.server, tenant="", idle_s=report.idle_s, left_s=None, kept_s=0.0
+            )
+        self._reports[key] = _Report(report.idle_s, self._monotonic())
+        return _to_wire(known)
+
+    def of_user(self, user: str) -> list[api.ServerCountdown]:
+        """List a user's servers under a policy."""
+        return [_to_wire(one) for (owner, _), one in sorted(self._servers.items()) if owner == user]
+
+    async def keep(self, user: str, asked: api.ServerKeep) -> api.ServerCountdown:
+        """Keep a server for some hours from now on: its countdown stops. Raises `NotFound`."""
+        key = user, asked.server
+        async with self._one_by_one:
+            known = self._servers.get(key)
+            if known is None:
+                raise not_found("server", asked.server or user)
+            kept = replace(known, left_s=None, kept_s=float(asked.hours * HOUR_S))
+
+            def work(tx: Tx) -> None:
+                tx.idle_countdowns.put(kept)
+                detail = {"hours": asked.hours}
+                tx.audit.add(
+                    self._clock(),
+                    user,
+                    "server.keep",
+                    asked.server or user,
+                    tenant=kept.tenant,
+                    detail=detail,
+                )
+
+            await self._db.write(work)
+            self._servers[key] = kept
+        return _to_wire(kept)
+
+    async def remove(self, user: str) -> bool:
+        """Forget the servers of a person who leaves."""
+        async with self._one_by_one:
+            await self._db.write(lambda tx: tx.idle_countdowns.remove_person(user))
+            self._servers = {key: one for key, one in self._servers.items() if key[0] != user}
+        return True
+
+    # ------------------------------------------------------------- policy
+
+    async def policy(self, tenant: str) -> api.TenantIdlePolicy:
+        """Return a tenant's policy."""
+        return _policy_to_wire(await self._db.read(lambda tx: tx.idle_policies.get(tenant)))
+
+    async def set_policy(
+        self, tenant: str, asked: api.IdleServerPolicySet, *, actor: str
+    ) -> api.TenantIdlePolicy:
+        """Store a tenant's policy. Raises `NotFound`."""
+        new = IdleServerPolicy(tenant, asked.after_minutes * MINUTE_S, asked.grace_minutes * MINUTE_S)
+
+        def work(tx: Tx) -> None:
+            if tx.tenants.get(tenant) is None:
+                raise no_such_tenant(tenant)
+            if new.after_s:
+                tx.idle_policies.put(new)
+            else:
+                tx.idle_policies.remove(tenant)
+            detail = {"after_minutes": asked.after_minutes, "grace_minutes": asked.grace_minutes}
+            tx.audit.add(self._clock(), actor, "tenant.idle_policy", tenant, tenant=tenant, detail=detail)
+
+        await self._db.write(work)
+        return _policy_to_wire(new if new.after_s else None)
+
+    # --------------------------------------------------------------- looks
+
+    async def look(self) -> None:
+        """Count down all that are idle, and stop those whose countdown is over."""
+        async with self._one_by_one:
+            policies, held = await self._db.read(self._found)
+            now = self._monotonic()
+            passed = 0.0 if self._looked is None else min(now - self._looked, MOST_PASSED_S)
+            self._looked = now
+            if not policies and not self._servers:
+                return
+            before, self._servers = self._servers, self._counted(policies, held, passed, now)
+            self._reports = {key: one for key, one in self._reports.items() if key in self._servers}
+            if before != self._servers:
+                await self._store(before)
+            due = [one for one in self._servers.values() if one.due]
+            for one in due:
+                await self._stop(one)
+
+    def _counted(
+        self, policies: dict[str, IdleServerPolicy], held: list[ResourceRequest], passed: float, now: float
+    ) -> dict[Key, IdleServer]:
+        found: dict[Key, IdleServer] = {}
+        for row in held:
+            policy, key = policies.get(row.tenant), (row.user, _server(row))
+            known = self._servers.get(key)
+            if known is not None and (known.tenant, known.began) != (row.tenant, row.created_at):
+                known = None
+                self._reports.pop(key, None)
+            if policy is None and (known is None or not known.kept_s):
+                continue
+            known = known or IdleServer(*key, row.tenant, row.created_at)
+            report = self._reports.get(key)
+            idle = None if report is None or now - report.at > FRESH_S else report.idle_s
+            found[key] = known.after(passed, idle, policy)
+        return found
+
+    async def _store(self, before: dict[Key, IdleServer]) -> None:
+        now = dict(self._servers)
+
+        def work(tx: Tx) -> set[str]:
+            told: set[str] = set()
+            for key in before.keys() - now.keys():
+                tx.idle_countdowns.remove(*key)
+            for key, one in now.items():
+                old = before.get(key)
+                if old != one:
+                    tx.idle_countdowns.put(one)
+                if one.left_s is not None and (old is None or old.left_s is None):
+                    what = (NoticeKind.IDLE, AskedFor.SERVER)
+                    told |= self._notices.asked(tx, [one.user], what, one.tenant, _words(one))
+            return told
+
+        self._notices.notify(await self._db.write(work))
+
+    async def _stop(self, one: IdleServer) -> None:
+        if self.end is None:
+            return
+        try:
+            await self.end(one.user, one.server)
+        except MLPError as error:  # the next look tries again
+            log.warning("the idle server %s/%s is not stopped yet: %s", one.user, one.server, error)
+            return
+        except Exception:  # one of them shall not keep the others
+            log.exception("stopping the idle server %s/%s failed", one.user, one.server)
+            return
+        detail = {
+            "message": msg(
+                "it was not used for {time}, by the policy of {tenant}",
+                time=Span(one.idle_s),
+                tenant=one.tenant,
+            )
+        }
+        await self._db.write(
+            lambda tx: tx.audit.add(
+                self._clock(),
+                THE_HUB,
+                "server.stop",
+                f"{one.user}/{one.server}",
+                tenant=one.tenant,
+                detail=detail,
+            )
+        )
+        # its place in the ledger may stay a little: a report after this one begins a new countdown
+        self._reports.pop((one.user, one.server), None)
+        self._servers[one.user, one.server] = replace(one, left_s=None, idle_s=0.0)
+
+    def _found(self, tx: Tx) -> tuple[dict[str, IdleServerPolicy], list[ResourceRequest]]:
+        policies = {one.tenant: one for one in tx.idle_policies.all()}
+        if not policies and not self._servers:
+            return policies, []
+        return policies, tx.ledger.held(self._clock(), applier=SERVER.applier)
+
+
+def _server(row: ResourceRequest) -> str:
+    return row.id.removeprefix(f"{row.user}/")
+
+
+def _words(one: IdleServer) -> Message:
+    return msg(
+        "Your notebook server is not used for {time} and is stopped in {left}, by the policy of {tenant}. "
+        "To keep it, run something in it, or click Keep in JupyterLab.",
+        time=Span(one.idle_s),
+        left=Span(one.left_s or 0.0),
+        tenant=one.tenant,
+    )
+
+
+def _to_wire(one: IdleServer) -> api.ServerCountdown:
+    return api.ServerCountdown(
+        server=one.server, tenant=one.tenant, idle_s=one.idle_s, left_s=one.left_s, kept_s=one.kept_s
+    )
+
+
+def _policy_to_wire(policy: IdleServerPolicy | None) -> api.TenantIdlePolicy:
+    if policy is None:
+        return api.TenantIdlePolicy(after_minutes=0, grace_minutes=USUAL_GRACE_S // MINUTE_S)
+    return api.TenantIdlePolicy(
+        after_minutes=policy.after_s // MINUTE_S, grace_minutes=policy.grace_s // MINUTE_S
+    )

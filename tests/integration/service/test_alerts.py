@@ -1,0 +1,380 @@
+"""Alerts by the service's own evaluation, on a real platform: notices once each, restarts, silences, and what an idle hub does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlp_api.platform.alerts import AlertBoard, SilenceCreate
+from mlp_api.platform.notices import NotificationsSet
+from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.domain.notices.notice import Notice
+from mlp_hub.domain.tenants.tenant import Role
+from mlp_hub.service.alerts import service as alerts
+from mlp_hub.service.alerts.evaluator import KEEP_S
+from mlp_hub.service.config import MonitoringPolicy
+from mlp_hub.service.metrics.service import MetricsService
+from mlp_hub.service.monitoring import service as monitoring
+from mlp_hub.service.platform import Platform
+from mlp_hub.service.support import limits
+from mlp_hub.store.errors import StoreUnavailable
+from mlp_language.message import msg
+from support.rigs.platform_rig import FAST, Rig, running_rig
+
+OVER = "MLPTenantOverQuota"
+WAIT_S, LONGER_S = 300.0, 601.0
+
+
+@pytest.fixture(autouse=True)
+def _each_evaluation_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitoring, "LOOK_S", 0.0)
+    monkeypatch.setattr(alerts, "ADMINS_S", 0.0)
+
+
+def tie(platform: Platform) -> None:
+    """Say who administers the platform, and look at all numbers at each evaluation."""
+
+    async def is_admin(user: str) -> bool:
+        return user == "root"
+
+    platform.alerts.is_admin = is_admin
+
+
+@asynccontextmanager
+async def over_quota(tmp_path: Path) -> AsyncIterator[Rig]:
+    """Run a hub in which team red, with its admin rita, holds more than its quota; blue is a team of bob."""
+    async with running_rig(tmp_path) as rig:
+        p = rig.platform
+        tie(p)
+        await p.tenants.create(TenantCreate(name="red", cpu=3), actor="root")
+        await p.tenants.create(TenantCreate(name="blue", cpu=3), actor="root")
+        await p.tenants.set_member("red", "rita", Role.ADMIN, actor="root")
+        await p.tenants.set_member("red", "ann", actor="root")
+        await p.tenants.set_member("blue", "bob", Role.ADMIN, actor="root")
+        for who in ("root", "rita", "ann", "bob"):
+            asked = NotificationsSet(browser=["alert", "resolved"], quiet=None, timezone="UTC", channels=[])
+            await p.notices.store_choices(who, asked, who)
+        await rig.submit("long", tenant="red", cpu=2, sim={"DURATION": 6000})
+        await rig.until("long", "running")
+        await resize(rig, 1)
+        yield rig
+
+
+async def resize(rig: Rig, cpu: float) -> None:
+    await rig.platform.tenants.update("red", TenantUpdate(cpu=cpu), actor="root")
+
+
+async def turn(rig: Rig, ahead: float = 0.0) -> None:
+    """Evaluate once, so many seconds later."""
+    rig.ahead += ahead
+    rig.platform.monitoring.events.last_cycle = rig.clock()  # as the cycles of that time would
+    await rig.platform.alerts.evaluate()
+
+
+async def fire(rig: Rig) -> None:
+    await turn(rig)
+    await turn(rig, WAIT_S + 1)
+
+
+async def end(rig: Rig) -> None:
+    await resize(rig, 3)
+    await turn(rig)
+    await turn(rig, KEEP_S + 1)
+
+
+def told(rig: Rig, user: str) -> list[str]:
+    """Return what somebody was told: the kinds with the rules, in order."""
+    found: list[Notice] = rig.db.read_now(lambda tx: tx.notices.after(user, 0, 1000))
+    return [f"{one.kind.value} {one.name}" for one in found if one.name.startswith("MLP")]
+
+
+async def shown(rig: Rig, tenant: str | None = None) -> AlertBoard:
+    return await rig.platform.alerts.shown(tenant)
+
+
+def a_silence(rig: Rig, **fields: Any) -> SilenceCreate:
+    until = datetime.fromtimestamp(rig.clock() + 3600, UTC)
+    return SilenceCreate(**{"reason": "we know", "until": until, "rule": OVER, **fields})
+
+
+ONCE = [f"alert {OVER}", f"resolved {OVER}"]
+
+
+async def test_the_people_whom_it_concerns_are_told_once_that_it_fires_and_once_that_it_is_over(
+    tmp_path: Path,
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        await turn(rig)
+        (one,) = (await shown(rig)).alerts
+        assert (one.rule, one.tenant, one.state) == (OVER, "red", "pending")
+        assert told(rig, "root") == []
+        for _ in range(3):
+            await turn(rig, WAIT_S / 2)
+        board = await shown(rig, "red")
+        (one,) = board.alerts
+        assert (one.state, board.firing, str(one.value)) == ("firing", 1, "1")
+        assert "Team red holds 1 of cpu more than its limit" in str(one.description)
+        assert told(rig, "root") == told(rig, "rita") == ONCE[:1]
+        await end(rig)
+        for _ in range(3):
+            await turn(rig, 60)
+        assert told(rig, "root") == told(rig, "rita") == ONCE
+        assert told(rig, "ann") == told(rig, "bob") == []
+        (one,) = (await shown(rig)).alerts
+        assert one.state == "resolved"
+        assert (await shown(rig, "blue")).alerts == []
+
+
+@pytest.mark.parametrize("stop", ["crash", "restart"])
+async def test_a_restart_loses_and_repeats_no_notice(tmp_path: Path, stop: str) -> None:
+    async with over_quota(tmp_path) as rig:
+
+        async def again() -> None:
+            if stop == "crash":
+                rig.crash()
+                await rig.start()
+            else:
+                await rig.restart()
+            tie(rig.platform)
+
+        await turn(rig)
+        await again()
+        await turn(rig)
+        await turn(rig, WAIT_S + 1)
+        assert told(rig, "root") == ONCE[:1]
+        await again()
+        await turn(rig)
+        assert [one.state for one in (await shown(rig)).alerts] == ["firing"]
+        await end(rig)
+        await again()
+        await turn(rig)
+        assert told(rig, "root") == told(rig, "rita") == ONCE
+
+
+async def test_a_database_that_takes_no_writes_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        await turn(rig)
+        write = rig.db.write
+
+        async def refuse(*_: Any, **__: Any) -> None:
+            raise StoreUnavailable(msg("it is full"))
+
+        monkeypatch.setattr(rig.db, "write", refuse)
+        rig.ahead += WAIT_S + 1
+        with pytest.raises(Unavailable):
+            await rig.platform.alerts.evaluate()
+        monkeypatch.setattr(rig.db, "write", write)
+        await turn(rig)
+        assert told(rig, "root") == ONCE[:1]
+
+
+async def test_while_nobody_knows_the_administrators_they_are_told_later(tmp_path: Path) -> None:
+    async with over_quota(tmp_path) as rig:
+        known = rig.platform.alerts.is_admin
+
+        async def away(_: str) -> bool:
+            raise Unavailable(msg("it is away"))
+
+        rig.platform.alerts.is_admin = away
+        await fire(rig)
+        assert told(rig, "root") == []
+        assert told(rig, "rita") == ONCE[:1]
+        rig.platform.alerts.is_admin = known
+        await turn(rig)
+        rig.platform.alerts.is_admin = away  # from now on the last answer counts
+        await end(rig)
+        assert told(rig, "root") == told(rig, "rita") == ONCE
+
+
+async def test_a_silence_keeps_notices_away_and_its_end_brings_them(tmp_path: Path) -> None:
+    async with over_quota(tmp_path) as rig:
+        silences = rig.platform.alerts.silences
+        made = await silences.make(a_silence(rig), tenant="red", of_team=False, actor="root")
+        await fire(rig)
+        board = await shown(rig)
+        assert (board.firing, board.silenced, board.alerts[0].silence) == (0, 1, made.id)
+        assert told(rig, "root") == told(rig, "rita") == []
+        await silences.end(str(made.id), actor="root")
+        await turn(rig)
+        assert told(rig, "root") == told(rig, "rita") == ONCE[:1]
+        await silences.make(a_silence(rig), tenant="", of_team=False, actor="root")
+        await end(rig)
+        assert told(rig, "root") == ONCE[:1]  # whoever silences it wants no more of it
+
+
+async def test_a_silence_that_is_over_brings_the_notice_too(tmp_path: Path) -> None:
+    async with over_quota(tmp_path) as rig:
+        until = datetime.fromtimestamp(rig.clock() + 2 * WAIT_S, UTC)
+        asked = a_silence(rig, until=until)
+        await rig.platform.alerts.silences.make(asked, tenant="", of_team=False, actor="root")
+        await fire(rig)
+        assert told(rig, "root") == []
+        await rig.restart()
+        tie(rig.platform)
+        await turn(rig)
+        assert told(rig, "root") == []
+        await turn(rig, 2 * WAIT_S)
+        assert told(rig, "root") == ONCE[:1]
+
+
+async def test_a_silence_of_a_team_hides_nothing_from_the_platform(tmp_path: Path) -> None:
+    async with over_quota(tmp_path) as rig:
+        silences = rig.platform.alerts.silences
+        made = await silences.make(a_silence(rig, rule=""), tenant="red", of_team=True, actor="rita")
+        await fire(rig)
+        assert (told(rig, "root"), told(rig, "rita")) == (ONCE[:1], [])
+        assert (await shown(rig)).alerts[0].silence is None
+        assert (await shown(rig, "red")).alerts[0].silence == made.id
+
+
+async def test_alerts_and_silences_of_a_team_go_with_it(tmp_path: Path) -> None:
+    async with over_quota(tmp_path) as rig:
+        p = rig.platform
+        await p.alerts.silences.make(a_silence(rig), tenant="blue", of_team=False, actor="root")
+        await p.tenants.remove_member("blue", "bob", actor="root")
+        await p.tenants.delete("blue", actor="root")
+        p.alerts.forget_tenant("blue")
+        assert (await shown(rig)).silences == []
+        assert rig.db.read_now(lambda tx: tx.alerts.silences(0)) == []
+        with pytest.raises(Refused):
+            await shown(rig, "blue")
+
+
+async def test_a_storm_of_alerts_is_told_in_few_notices(tmp_path: Path) -> None:
+    async with running_rig(tmp_path) as rig:
+        tie(rig.platform)
+        asked = NotificationsSet(browser=["alert", "resolved"], quiet=None, timezone="UTC", channels=[])
+        await rig.platform.notices.store_choices("root", asked, "root")
+        teams = {(("resource", "cpu"), ("tenant", f"t{n}")): 1.0 for n in range(100)}
+
+        async def samples(_: frozenset[str]) -> Any:
+            return {"mlp_tenant_over_limit": teams, "mlp_build_info": {(): 1.0}}
+
+        rig.platform.alerts._monitoring.samples = samples  # type: ignore[method-assign]
+        await fire(rig)
+        assert (await shown(rig)).firing == 100
+        assert told(rig, "root") == [f"alert {OVER}"] * limits.ALERT_NOTICES
+        last = rig.db.read_now(lambda tx: tx.notices.after("root", 0, 1000))[-1]
+        assert "the page of the alerts has all" in str(last.text)
+        await turn(rig, 3601)
+        assert len(told(rig, "root")) == limits.ALERT_NOTICES  # the others count as told
+
+
+async def test_the_rest_is_inhibited_while_an_alert_that_inhibits_fires(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlp_hub.service.alerts.telling.INHIBITING", ("MLPNodeLost",))
+    async with over_quota(tmp_path) as rig:
+        real = rig.platform.alerts._monitoring.samples
+
+        async def samples(metrics: frozenset[str]) -> Any:
+            return {**await real(metrics), "mlp_node_ready": {(("node", "n1"),): 0.0}}
+
+        rig.platform.alerts._monitoring.samples = samples  # type: ignore[method-assign]
+        await fire(rig)
+        assert {one.rule: one.inhibited for one in (await shown(rig)).alerts} == {
+            OVER: True,
+            "MLPNodeLost": False,
+        }
+        assert told(rig, "root") == ["alert MLPNodeLost"]
+        rig.platform.alerts._monitoring.samples = real  # type: ignore[method-assign]
+        await turn(rig)
+        await turn(rig, KEEP_S + 1)
+        await turn(rig)
+        assert told(rig, "root") == ["alert MLPNodeLost", "resolved MLPNodeLost", f"alert {OVER}"]
+
+
+async def test_what_the_operators_files_tell_fires_and_is_over_when_they_do(tmp_path: Path) -> None:
+    record = tmp_path / "backup.json"
+    policy = replace(FAST, monitoring=MonitoringPolicy(backup=record))
+    async with running_rig(tmp_path / "rig", policy=policy) as rig:
+        tie(rig.platform)
+
+        def backed_up(days: float) -> None:
+            record.write_text(json.dumps({"at": rig.clock() - days * 86_400, "size": 1}))
+
+        async def rules() -> list[str]:
+            await turn(rig)
+            await turn(rig, LONGER_S)
+            return [one.rule for one in (await shown(rig)).alerts if one.state == "firing"]
+
+        assert await rules() == []
+        backed_up(9)
+        assert await rules() == ["MLPBackupOld"]
+        backed_up(0)
+        await turn(rig)
+        await turn(rig, KEEP_S + 1)
+        assert await rules() == []
+        backed_up(9)
+        assert await rules() == ["MLPBackupOld"]
+        record.unlink()  # the site makes its backups by other means
+        await turn(rig)
+        await turn(rig, KEEP_S + 1)
+        assert await rules() == []
+
+
+async def test_kafkas_lag_is_judged_and_a_broker_that_is_away_ends_no_alert(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lag: list[int | None] = [20_000]
+    monkeypatch.setattr(MetricsService, "lag", lambda _: lag[0])
+    async with running_rig(tmp_path) as rig:
+        tie(rig.platform)
+
+        async def firing_with(messages: int | None) -> int:
+            lag[0] = messages
+            await turn(rig)
+            await turn(rig, KEEP_S + 1)
+            return (await shown(rig)).firing
+
+        await turn(rig)
+        await turn(rig, LONGER_S)
+        assert await firing_with(20_000) == 1
+        assert await firing_with(None) == 1
+        assert await firing_with(0) == 0
+
+
+async def test_a_hub_without_alerts_writes_nothing_and_looks_once_a_minute(tmp_path: Path) -> None:
+    async with running_rig(tmp_path) as rig:
+        p = rig.platform
+        assert not p.alerts._is_busy()
+        before = rig.db.group_commit
+        for _ in range(5):
+            await turn(rig)
+        assert rig.db.group_commit == before
+        await rig.submit("long", sim={"DURATION": 6000})
+        assert p.alerts._is_busy()
+
+
+BAD = {
+    "reason": {"reason": "  "},
+    "later than now": {"until": datetime(2001, 1, 1, tzinfo=UTC)},
+    "within 30 days": {"until": datetime(9998, 1, 1, tzinfo=UTC)},
+    "name a rule, a team or both": {"rule": ""},
+    "no rule MLPNothing": {"rule": "MLPNothing"},
+}
+
+
+@pytest.mark.parametrize("word", BAD)
+async def test_a_silence_without_what_it_needs_is_refused_in_words(tmp_path: Path, word: str) -> None:
+    async with running_rig(tmp_path) as rig:
+        silences = rig.platform.alerts.silences
+        with pytest.raises(Refused, match=word):
+            await silences.make(a_silence(rig, **BAD[word]), tenant="", of_team=False, actor="root")
+        with pytest.raises(Refused, match="not about teams"):
+            await silences.make(
+                a_silence(rig, rule="MLPNodeLost"), tenant="default", of_team=False, actor="root"
+            )
+        with pytest.raises(Refused, match="gone"):
+            await silences.make(a_silence(rig), tenant="gone", of_team=False, actor="root")
+        assert silences.current(None) == []

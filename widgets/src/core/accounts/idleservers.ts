@@ -1,0 +1,27 @@
+/** Idle notebook servers in words, and a team's policy for them as its form says it. Pure. */
+import { duration } from "../format/format";
+import { t } from "../format/language";
+import type { IdleServerPolicySet, ServerCountdown, TenantIdlePolicy } from "../service/wire";
+
+export function idleWords(one: ServerCountdown): string {
+  const told = { server: one.server, time: duration(one.idle_s), left: duration(one.left_s ?? 0) };
+  return one.server ? t("Your notebook server {server} is not used for {time} and is stopped in {left}.", told) : t("Your notebook server is not used for {time} and is stopped in {left}.", told);
+}
+
+export interface PolicyTexts {
+  after: string;
+  grace: string;
+}
+
+export const policyTexts = (now: TenantIdlePolicy): PolicyTexts => ({ after: now.after_minutes ? String(now.after_minutes / 60) : "", grace: String(now.grace_minutes) });
+
+/** Hours as typed, empty for never, and minutes of the countdown; or what is wrong with either. */
+export function readPolicy(texts: PolicyTexts): { body: IdleServerPolicySet | null; faults: Partial<PolicyTexts> } {
+  const faults: Partial<PolicyTexts> = {};
+  const hours = texts.after.trim() === "" ? 0 : Number(texts.after.replace(",", "."));
+  const minutes = Number(texts.grace);
+  const after = Math.round(hours * 60);
+  if (!Number.isFinite(hours) || hours < 0 || after > 43_200 || (hours > 0 && after < 1)) faults.after = t("a number of hours up to 720; empty means never");
+  if (texts.grace.trim() === "" || !Number.isInteger(minutes) || minutes < 5 || minutes > 1440) faults.grace = t("a whole number of minutes from 5 to 1440");
+  return Object.keys(faults).length ? { body: null, faults } : { body: { after_minutes: after, grace_minutes: minutes }, faults };
+}
