@@ -49,6 +49,7 @@ from mlp_hub.service.config import (
     DiskPolicy,
     KeepPolicy,
     MailPolicy,
+    MonitoringPolicy,
     NoticePolicy,
     RunPolicy,
 )
@@ -218,6 +219,12 @@ def audit_of(settings: Settings) -> AuditPolicy:
     return AuditPolicy(settings.audit_heads_file, settings.audit_syslog, settings.audit_webhook)
 
 
+def monitoring_of(settings: Settings) -> MonitoringPolicy:
+    """Tell the platform what else its metrics show."""
+    certificate = None if settings.tls is None else settings.tls[0]
+    return MonitoringPolicy(settings.metrics_people, certificate, settings.backup_record)
+
+
 def policy_of(settings: Settings) -> RunPolicy:
     """Tell the platform how to run jobs."""
     backend = backend_of(settings)
@@ -227,13 +234,13 @@ def policy_of(settings: Settings) -> RunPolicy:
         keep=keep_of(settings),
         audit=audit_of(settings),
         traces_endpoint=traces_of(settings),
+        monitoring=monitoring_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,
         job_network=settings.job_network,
         runtime_review=settings.runtime_review,
         environment_images=settings.kubernetes_environment_images,
         broker=broker_of(settings),
-        metrics_of_people=settings.metrics_of_people,
         charge_files=settings.charge_files,
         secrets_key=settings.secret_if_made("secrets_key"),
         data_endpoints=settings.data_endpoints,

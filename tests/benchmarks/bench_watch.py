@@ -81,8 +81,9 @@ class _Busy:
         look = await self.parts.db.read(lambda tx: look_at(tx, NODES, self.clock[0]))
         return replace(look, apps=dict(self.apps))
 
-    async def node_uses(self) -> Sequence[Any]:
+    async def node_uses(self, *, known: bool = False) -> Sequence[Any]:
         """Return nothing."""
+        del known
         return ()
 
 

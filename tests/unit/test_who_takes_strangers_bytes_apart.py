@@ -47,6 +47,7 @@ BOUNDED = {
     "durable.py": "the platform's own files",
     "executors/kubernetes/attempt_claims.py": "the cluster's answers",
     "executors/kubernetes/gang/files.py": "writes it",
+    "executors/kubernetes/nodes/measured.py": "the cluster's answers",
     "executors/kubernetes/probes/policies.py": "what a pod of the platform's own says as it ends: 4 KiB of the cluster",
     "executors/kubernetes/records.py": "a record of a rank: `most`",
     "executors/kubernetes/tenancy/policies/trusted.py": "writes it",

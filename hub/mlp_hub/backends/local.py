@@ -35,6 +35,7 @@ async def make(settings: Settings) -> Executor:
         index=index_of(settings.package_index, os.environ, configs_of(os.environ)),
         environments_at_once=settings.environments_at_once,
         environment_step_s=settings.environment_step_minutes * 60,
+        gpu_jobs=settings.dcgm_job_dir,
     )
 
 

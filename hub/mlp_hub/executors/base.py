@@ -314,8 +314,16 @@ class Executor(Protocol):
         """Numbers of requests to a cluster's API by verb and kind; empty without a cluster."""
         ...
 
-    async def node_use(self) -> Sequence[NodeUse]:
-        """Read what nodes really use now, as far as it can be read; nodes that cannot be read are left out."""
+    def namespace_of(self, tenant: str) -> str:
+        """Return the namespace of the cluster that has a tenant's pods; empty without a cluster."""
+        ...
+
+    async def node_use(self, *, known: bool = False) -> Sequence[NodeUse]:
+        """Read what nodes really use now, as far as it can be read; nodes that cannot be read are left out.
+
+        With `known`, nothing is requested of a cluster: what others have asked for lately is all. Raises `OSError` where it is
+        not known now.
+        """
         ...
 
     def trouble(self) -> Message | None:

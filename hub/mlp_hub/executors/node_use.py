@@ -22,12 +22,14 @@ class GpuUse:
 class NodeUse:
     """Use of one node; a part that cannot be read is empty or None.
 
-    `cpu_s` is processor time by mode since the node began, in seconds. Sizes are bytes. `received` and `sent` are bytes since the
+    `cpu_s` is processor time by mode since the node began, in seconds; `cpu` is cores in use now, where only that is measured.
+    Sizes are bytes. `received` and `sent` are bytes since the
     node began, over all interfaces except loopback.
     """
 
     node: str
     cpu_s: Mapping[str, float] = field(default_factory=dict)
+    cpu: float | None = None
     memory_total: int | None = None
     memory_available: int | None = None
     disk_total: int | None = None

@@ -23,6 +23,10 @@ BROUGHT = "mlp-hub/brought"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 INSTANCE = "app.kubernetes.io/instance"
 COMPONENT = "app.kubernetes.io/component"
+JUPYTERHUB_USER = "hub.jupyter.org/username"
+"""Contract: annotation and label by which the field's dashboards and exporters join a pod with its user."""
+JUPYTERHUB_SERVER = {"app": "jupyterhub", "component": "singleuser-server"}
+"""Contract: labels by which they recognize the pods of notebook servers."""
 LONGEST = 63
 """Given: characters of a label's value, and of a name that becomes part of a host's."""
 _HASHED = 8

@@ -79,6 +79,15 @@ class BrokerPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class MonitoringPolicy:
+    """What metrics show beside the platform's own state: people, the certificate of the public port, the record of the last backup."""
+
+    people: int = 0  # at most; those with the largest homes
+    certificate: Path | None = None
+    backup: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class MailPolicy:
     """Server that mail is sent by."""
 
@@ -115,6 +124,7 @@ class RunPolicy:
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
     audit: AuditPolicy = field(default_factory=AuditPolicy)  # where heads of the audit log are written
     traces_endpoint: str = ""  # address of a collector that traces of runs are posted to; empty: none
+    monitoring: MonitoringPolicy = field(default_factory=MonitoringPolicy)
     disk: DiskPolicy = field(default_factory=DiskPolicy)  # how full the disk may become
     grace_s: float = 30.0  # between SIGTERM and SIGKILL
     job_network: str = "none"  # none or outbound, of tenants that say nothing
@@ -135,7 +145,6 @@ class RunPolicy:
     metric_points_max: int = 2_000_000  # stored of one job; later ones are dropped
     metric_bytes_max: int = 256 * MIB  # bytes of them, about
     metric_spool_max: int = 256 * MIB  # bytes that a job's processes keep of their points in its directory
-    metrics_of_people: bool = False  # `/metrics` shows the size of each person's home
     unmount_idle_s: float = 300.0  # after which nobody's encrypted files are closed again
     charge_files: bool = False  # homes and jobs' directories take of their tenants' storage
     secrets_key: str = field(

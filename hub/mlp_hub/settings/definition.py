@@ -135,10 +135,17 @@ class Settings(
         "replicas, each further one at the next port. A token is needed here too. Empty: nowhere.",
         kind="str",
     )
-    metrics_of_people: bool = setting(
-        False,
-        "`GET /metrics` shows the size of each person's home by name, as `dirsize_total_size_bytes`; it grows with the number of people.",
-        kind="bool",
+    metrics_people: int = setting(
+        0,
+        "People at most whose homes and teams `GET /metrics` shows by name, for the dashboards of JupyterHub, those with the largest homes first; 0: nobody.",
+        kind="int",
+        low=0,
+        high=20_000,
+    )
+    dcgm_job_dir: Path | None = setting(
+        None,
+        "Directory in which a file for each GPU names its jobs, on one machine: the DCGM exporter reads it by `--hpc-job-mapping-dir`. Unset: none.",
+        kind="path",
     )
     traces_endpoint: str = setting(
         "",

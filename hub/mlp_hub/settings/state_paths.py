@@ -90,6 +90,11 @@ class StatePaths:
         return self.home / "reserve"
 
     @property
+    def backup_record(self) -> Path:
+        """Record of the last backup: when it was made, and its size."""
+        return self.home / "backup.json"
+
+    @property
     def secrets_dir(self) -> Path:
         """Secrets, one a file; mode 0700."""
         return self.home / "secrets"

@@ -63,19 +63,21 @@ def secret(made: Object, pod: ServerPod) -> Object:
 
 
 def pod_name(user: str, server: str) -> str:
-    """Name the pod of a server, unlike that of any other (user, server)."""
+    """Name the pod of a server, unlike that of any other (user, server); dashboards of JupyterHub look for `jupyter-`."""
     readable = re.sub(r"[^a-z0-9]+", "-", f"{user}-{server}".lower()).strip("-")[:_READABLE].strip("-")
     digest = hashlib.sha256(f"{user}/{server}".encode()).hexdigest()[:16]
-    return "-".join(filter(None, ("notebook", readable, digest)))
+    return "-".join(filter(None, ("jupyter", readable, digest)))
 
 
 def labels(installation: Installation, pod: ServerPod, grant: Grant) -> dict[str, str]:
     """Return the labels of a server's pod."""
     return {
         **installation.own,
+        **names.JUPYTERHUB_SERVER,
         names.COMPONENT: NOTEBOOK,
         names.TENANT: names.label_value(grant.tenant),
         names.USER: names.label_value(pod.user),
+        names.JUPYTERHUB_USER: names.label_value(pod.user),
         names.NETWORK: grant.network,
         **({names.SERVER: names.label_value(pod.server)} if pod.server else {}),
     }
@@ -92,6 +94,7 @@ def fit(
     annotations = {
         **about.get("annotations", {}),
         START: pod.start,
+        names.JUPYTERHUB_USER: pod.user,
         "mlp-hub/passwd": _passwd(pod),
         "mlp-hub/group": f"root:x:0:\n{pod.user}:x:{pod.uid}:\nnogroup:x:65534:\n",
     }

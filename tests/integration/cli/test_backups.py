@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 import signal
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,6 +65,9 @@ def test_a_backup_made_while_jobs_run_restores_to_a_hub_that_continues_them(hub:
 
     assert "read back, all as written" in told
     assert file.stat().st_mode & 0o777 == 0o600
+    record = json.loads((hub.home / "backup.json").read_text())
+    assert record["size"] == file.stat().st_size
+    assert 0 <= time.time() - record["at"] < 3600
     assert hub.job("ann", "counts")["phase"] == "running"
     assert hub.job("ann", "counts")["restarts"] == 0
     other = LiveHub(away / "home")
@@ -71,6 +76,7 @@ def test_a_backup_made_while_jobs_run_restores_to_a_hub_that_continues_them(hub:
         assert f"Start it: MLP_HOME={other.home} mlp-hub up" in told
         assert "1 job (ann/counts" in told
         hub.down(jobs="stop")
+        assert not (other.home / "backup.json").exists()
         other.up()
         assert other.job("ann", "ended")["phase"] == "finished"
         assert "all of it" in other.log("ann", "ended")

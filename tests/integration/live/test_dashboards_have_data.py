@@ -29,6 +29,8 @@ EMPTY_HERE = {
     "GPU temperature": "this machine has no GPU",
     "GPU power": "this machine has no GPU",
     "Problems": "all parts of the hub work",
+    "Time until the certificate ends": "the hub does not speak TLS",
+    "Messages that wait in Kafka": "metric points do not go through Kafka",
     "Requests to the cluster's API": "the hub runs jobs on its own machine",
     "Exported traces by result, per hour": "no collector of traces is set",
 }
@@ -42,12 +44,13 @@ SERVES = "python3 -m http.server $PORT --bind 127.0.0.1"
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
-    """Run a hub of its own: it takes a node out of service, and shows the sizes of homes."""
+    """Run a hub of its own: it takes a node out of service, shows the sizes of homes, and has a backup."""
     home: Path = tmp_path_factory.mktemp("hub") / "home"
-    environ = {"MLP_METRICS_OF_PEOPLE": "1", "MLP_NOTICE_PRIVATE": "127.0.0.1", "MLP_CHARGE_FILES": "1"}
+    environ = {"MLP_METRICS_PEOPLE": "10", "MLP_NOTICE_PRIVATE": "127.0.0.1", "MLP_CHARGE_FILES": "1"}
     with live_hub(home, **environ) as hub:
         for user in ("ann", "bob"):
             hub.add_user(user)
+        hub.run("backup", "--without-files", str(home.parent / "backup.tar"))
         yield hub
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,15 +20,17 @@ from mlp_hub.domain.notices.notice import Notice
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.service.alerts import service as alerts
 from mlp_hub.service.alerts.evaluator import KEEP_S
+from mlp_hub.service.config import MonitoringPolicy
+from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.monitoring import service as monitoring
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.support import limits
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_language.message import msg
-from support.rigs.platform_rig import Rig, running_rig
+from support.rigs.platform_rig import FAST, Rig, running_rig
 
 OVER = "MLPTenantOverQuota"
-WAIT_S = 300.0
+WAIT_S, LONGER_S = 300.0, 601.0
 
 
 @pytest.fixture(autouse=True)
@@ -288,6 +292,56 @@ async def test_the_rest_is_inhibited_while_an_alert_that_inhibits_fires(
         await turn(rig, KEEP_S + 1)
         await turn(rig)
         assert told(rig, "root") == ["alert MLPNodeLost", "resolved MLPNodeLost", f"alert {OVER}"]
+
+
+async def test_what_the_operators_files_tell_fires_and_is_over_when_they_do(tmp_path: Path) -> None:
+    record = tmp_path / "backup.json"
+    policy = replace(FAST, monitoring=MonitoringPolicy(backup=record))
+    async with running_rig(tmp_path / "rig", policy=policy) as rig:
+        tie(rig.platform)
+
+        def backed_up(days: float) -> None:
+            record.write_text(json.dumps({"at": rig.clock() - days * 86_400, "size": 1}))
+
+        async def rules() -> list[str]:
+            await turn(rig)
+            await turn(rig, LONGER_S)
+            return [one.rule for one in (await shown(rig)).alerts if one.state == "firing"]
+
+        assert await rules() == []
+        backed_up(9)
+        assert await rules() == ["MLPBackupOld"]
+        backed_up(0)
+        await turn(rig)
+        await turn(rig, KEEP_S + 1)
+        assert await rules() == []
+        backed_up(9)
+        assert await rules() == ["MLPBackupOld"]
+        record.unlink()  # the site makes its backups by other means
+        await turn(rig)
+        await turn(rig, KEEP_S + 1)
+        assert await rules() == []
+
+
+async def test_kafkas_lag_is_judged_and_a_broker_that_is_away_ends_no_alert(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lag: list[int | None] = [20_000]
+    monkeypatch.setattr(MetricsService, "lag", lambda _: lag[0])
+    async with running_rig(tmp_path) as rig:
+        tie(rig.platform)
+
+        async def firing_with(messages: int | None) -> int:
+            lag[0] = messages
+            await turn(rig)
+            await turn(rig, KEEP_S + 1)
+            return (await shown(rig)).firing
+
+        await turn(rig)
+        await turn(rig, LONGER_S)
+        assert await firing_with(20_000) == 1
+        assert await firing_with(None) == 1
+        assert await firing_with(0) == 0
 
 
 async def test_a_hub_without_alerts_writes_nothing_and_looks_once_a_minute(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from mlp_api.platform.over_time import OverTime
 from mlp_api.types import TenantCreate, TenantUpdate
 from mlp_hub.domain.apps.app_usage import AppUse
 from mlp_hub.domain.over_time.grains import GRAINS
+from mlp_hub.executors.node_use import NodeUse
+from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.monitoring import service as monitoring
 from mlp_hub.service.over_time import sampling
 from mlp_hub.service.over_time.happened import JobEvents, answers_since
@@ -212,3 +215,19 @@ async def test_apps_of_a_team_are_in_its_curves(tmp_path: Path) -> None:
         assert (found.latency_p50_ms[-1], found.latency_p99_ms[-1]) == (50, 50)
         assert found.total.requests == 100
         assert (await sampled.of(None)).requests[-1] == 100
+
+
+async def test_samples_request_nothing_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requested: list[bool] = []
+
+    async def node_use(_: SimulatedExecutor, *, known: bool = False) -> Sequence[NodeUse]:
+        requested.append(not known)
+        return ()
+
+    monkeypatch.setattr(SimulatedExecutor, "node_use", node_use)
+    async with running_rig(tmp_path) as rig:
+        requested.clear()
+        assert await Sampled(rig).sample()
+        assert requested == [False]
+        await rig.platform.monitoring.samples(frozenset())
+        assert requested == [False, True]  # alerts judge the present use

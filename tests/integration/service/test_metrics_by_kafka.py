@@ -7,6 +7,7 @@ import gc
 import itertools
 import math
 from collections.abc import Iterator
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,37 @@ async def killed(rig: Rig) -> None:
 
 async def reasons(rig: Rig) -> list[str]:
     return [problem.reason for problem in await rig.platform.problems.now()]
+
+
+async def test_the_lag_is_the_messages_that_nobody_has_read(
+    tmp_path: Path, policy: RunPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert policy.broker is not None
+    monkeypatch.setattr(kafka_log, "FETCHED", 2)
+    await write(policy, *(b"%d" % n for n in range(5)))
+    log, seen = KafkaLog(policy.broker), 0
+    assert log.lag is None
+
+    async def nothing() -> dict[int, int]:
+        return {}
+
+    async with aclosing(log.read(nothing)) as lots:
+        async for lot in lots:
+            seen += len(lot)
+            assert not lot or log.lag == 5 - seen
+            if seen == 5:
+                break
+    assert seen == 5
+    assert log.lag is None
+    await log.close()
+    async with running_rig(tmp_path, policy=policy) as rig:
+
+        async def read() -> bool:
+            return rig.platform.metrics.lag() == 0
+
+        await until(read, what="all to be read")
+        text, _ = await rig.platform.monitoring.scrape("")
+        assert b"\nmlp_points_lag_messages 0.0\n" in text
 
 
 async def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPolicy) -> None:

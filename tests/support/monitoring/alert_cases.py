@@ -15,6 +15,8 @@ _DISK = 'mlp_node_disk_bytes{node="n1",state="%s"}'
 _ENDED = 'mlp_jobs_ended_total{tenant="%s",result="%s"}'
 _COMMITS = 'mlp_store_commit_duration_seconds_bucket{le="%s",result="committed"}'
 _DELAYS = 'mlp_points_delay_seconds_bucket{le="%s"}'
+_CORES = 'mlp_node_cpu_used_cores{node="%s"}'
+_CAPACITY = 'mlp_node_capacity{node="%s",resource="cpu"}'
 _BUSY = {_CPU % "user": "0+57x200", _CPU % "idle": "0+2x200", _CPU % "iowait": "0+1x200"}
 _CALM = {_CPU % "user": "0+6x200", _CPU % "idle": "0+50x200", _CPU % "iowait": "0+4x200"}
 
@@ -93,9 +95,24 @@ CASES: dict[str, tuple[Series, Series]] = {
         {_DELAYS % "60.0": "0+1x200", _DELAYS % "300.0": "0+10x200", _DELAYS % "+Inf": "0+10x200"},
         {_DELAYS % "1.0": "0+10x200", _DELAYS % "60.0": "0+10x200", _DELAYS % "+Inf": "0+10x200"},
     ),
+    # the clock of these cases begins in 1970
+    "MLPCertificateEnds": (
+        {"mlp_certificate_expiry_timestamp_seconds": "1200000x200"},
+        {"mlp_certificate_expiry_timestamp_seconds": "1300000x200"},
+    ),
+    "MLPBackupOld": (
+        {"mlp_backup_last_timestamp_seconds": "-700000x200"},
+        {"mlp_backup_last_timestamp_seconds": "-600000x200"},
+    ),
+    "MLPPointsLag": ({"mlp_points_lag_messages": "20000x200"}, {"mlp_points_lag_messages": "100x200"}),
     "MLPNoticesBehind": ({"mlp_notices_oldest_age_seconds": "95000x200"}, {"mlp_notices_oldest_age_seconds": "80000x200"}),
 }  # fmt: skip
 """For each alert series, one value a minute, with which it fires, and others with which it does not."""
+CORES_OF_A_CLUSTER: Series = {
+    _CORES % "n1": "3.5x200", _CAPACITY % "n1": "4x200",
+    _CORES % "n2": "3x200", _CAPACITY % "n2": "4x200",
+}  # fmt: skip
+"""Series of two nodes of a cluster, of which the processors of `n1` alone are busy."""
 
 
 def samples_at(series: Series, minute: int) -> dict[str, Vector]:

@@ -196,7 +196,10 @@ def test_a_gang_of_a_cluster_with_volcano_is_bound_whole(tmp_path: Path) -> None
         assert group["spec"] == {"minMember": CASES[case][0].ranks, "queue": "mlp-red"}
         for pod in pods_in(gang.main[1]):
             assert pod["spec"]["schedulerName"] == "volcano"
-            assert pod["metadata"]["annotations"] == {"scheduling.k8s.io/group-name": "digits-a-1-gang"}
+            assert pod["metadata"]["annotations"] == {
+                "hub.jupyter.org/username": "ann",
+                "scheduling.k8s.io/group-name": "digits-a-1-gang",
+            }
     gang = described(*CASES["tf-by-volcano"], tmp_path)
     assert [kind for kind, _ in gang.beside] == [NETWORK_POLICIES]
     assert gang.main[1]["spec"]["minAvailable"] == 4

@@ -23,6 +23,14 @@ def test_a_pod_is_its_tenants_and_found_by_the_hubs_selector() -> None:
     assert about["labels"]["own"] == "1"
 
 
+def test_dashboards_of_jupyterhub_find_a_pod_and_its_user() -> None:
+    about = made()["metadata"]
+    assert about["name"].startswith("jupyter-")
+    assert {"app": "jupyterhub", "component": "singleuser-server"}.items() <= about["labels"].items()
+    assert about["labels"]["hub.jupyter.org/username"] == "ann"
+    assert about["annotations"]["hub.jupyter.org/username"] == "ann"
+
+
 def test_settings_that_separate_tenants_cannot_be_configured() -> None:
     spec = made()["spec"]
     (container,) = spec["containers"]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 import tempfile
+import time
 from pathlib import Path, PurePosixPath
 from tarfile import TarInfo
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from mlp_hub import durable
 from mlp_hub.cli.backups import archive, dumps, manifest
 from mlp_hub.cli.backups.archive import Counted
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
@@ -68,7 +71,7 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
         raise UsageFailure(
             say("{file} would be inside a directory of the backup; name a file elsewhere.", file=str(file))
         )
-    part = file.with_name(f".{file.name}.part")
+    part, begun = file.with_name(f".{file.name}.part"), time.time()
     try:
         with state_dir.exclusive(settings, _say):
             for name in database.urls(settings):
@@ -88,7 +91,16 @@ def backup(settings: Settings, file: Path, *, files: bool) -> int:
     finally:
         part.unlink(missing_ok=True)
     _print_summary(settings, file, counted, written, files=files)
+    _record(settings, begun, file.stat().st_size)
     return 0
+
+
+def _record(settings: Settings, begun: float, size: int) -> None:
+    """Write down that there is a backup of this moment, for the metrics of the hub."""
+    try:
+        durable.write(settings.backup_record, json.dumps({"at": begun, "size": size}))
+    except OSError as error:
+        _say(f"The metrics of the hub do not show this backup: {settings.backup_record}: {error.strerror}.")
 
 
 def _write(settings: Settings, part: Path, *, files: bool, compress: bool) -> Counted:

@@ -48,6 +48,7 @@ from mlp_hub.executors.kubernetes.creating import created, created_unread
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
+from mlp_hub.executors.kubernetes.nodes.measured import NodeMeter
 from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
 from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
@@ -110,6 +111,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         self._client, self._at, self._ways, self._clock = client, at, ways, clock
         self._nodes, self._on_nodes = nodes, on_nodes
         self._placed = PlacedNodes(nodes, device)
+        self._meter = NodeMeter(client, nodes)
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
         self.workspace = SharedVolumeWorkspace(at.directories, self._fence)
         self._tending = SyncLoop(self._advance)
@@ -153,9 +155,13 @@ class KubernetesExecutor(SharedVolumeLogs):
         """Return the numbers of requests by verb and kind."""
         return self._client.calls
 
-    async def node_use(self) -> Sequence[NodeUse]:
-        """Return nothing: the cluster's own exporters read its nodes."""
-        return ()
+    async def node_use(self, *, known: bool = False) -> Sequence[NodeUse]:
+        """Return the use of processors and memory that the cluster's metrics API has; disks, networks and GPUs are its exporters'."""
+        return self._meter.known() if known else await self._meter.read()
+
+    def namespace_of(self, tenant: str) -> str:
+        """Return the namespace of a tenant's pods."""
+        return self._at.namespace_of(tenant)
 
     def trouble(self) -> Message | None:
         """Say that the cluster is not heard of, and why."""
@@ -258,6 +264,7 @@ class KubernetesExecutor(SharedVolumeLogs):
     async def close(self) -> None:
         """Stop watching; running attempts continue."""
         self._closed = True
+        await self._meter.close()
         if self._again is not None:
             self._again.cancel()
             self._again = None

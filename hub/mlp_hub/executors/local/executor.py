@@ -23,6 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlp_hub import durable, sandbox
 from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
+from mlp_hub.domain.jobs.names import reference
 from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors import rank_commands
@@ -39,6 +40,7 @@ from mlp_hub.executors.base import (
 )
 from mlp_hub.executors.local import disk
 from mlp_hub.executors.local.environments import LocalEnvironments
+from mlp_hub.executors.local.gpu_jobs import GpuJobFiles
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.local.machine_use import read_node_use
 from mlp_hub.executors.local.node import gpus, local_node
@@ -108,7 +110,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     the platform's sockets. `index` is the source of packages of environments, of which
     `environments_at_once` are made at a time. One step of that may take `environment_step_s` seconds. `servers_root` holds the
     run directories of notebook servers, by user. `platform` are paths that a tenant's files may not be
-    in.
+    in. `gpu_jobs` is a directory in which files name the jobs on each GPU, for the DCGM exporter.
     """
 
     name = "local"
@@ -132,6 +134,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         index: PackageIndex = PackageIndex({}),  # noqa: B008 - it is frozen
         environments_at_once: int = 3,
         environment_step_s: float = 1800.0,
+        gpu_jobs: Path | None = None,
     ) -> None:
         self._root = str(run_root)
         os.makedirs(self._root, mode=0o700, exist_ok=True)  # noqa: PTH103
@@ -155,6 +158,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             step_s=environment_step_s,
         )
         self._fork_server = ForkServer()
+        self._gpu_jobs = None if gpu_jobs is None else GpuJobFiles(gpu_jobs, _numbers)
         self._meter = ProcessMeter()
         self._callbacks: list[Callable[[str], None]] = []
         self._watch = Watch(self._changed)
@@ -187,8 +191,14 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         """Return nothing: there is no cluster."""
         return {}
 
-    async def node_use(self) -> Sequence[NodeUse]:
+    def namespace_of(self, tenant: str) -> str:
+        """Return nothing: there is no cluster."""
+        del tenant
+        return ""
+
+    async def node_use(self, *, known: bool = False) -> Sequence[NodeUse]:
         """Read what this machine uses."""
+        del known
         loop = asyncio.get_running_loop()
         return [await loop.run_in_executor(self._disk_looker, read_node_use, self._nodes[0].name, self._root)]
 
@@ -206,6 +216,12 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
 
     async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
         """Do nothing: nothing here has an image."""
+
+    async def fence(self, epoch: int, wait_s: float) -> None:
+        """Refuse older epochs from now on, and write what runs on GPUs: another service may have started it since."""
+        await super().fence(epoch, wait_s)
+        if self._gpu_jobs is not None:
+            await self._look(self._find_gpu_jobs)
 
     async def start(self, spec: LaunchSpec, epoch: int = 0) -> None:
         """Start the attempt unless it was ever started; an attempt that cannot be started has failed at once."""
@@ -299,6 +315,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     def _remove(self, run_dir: str, epoch: int) -> None:
         with self._fence.acting(epoch):
             sandbox.remove(run_dir)
+            self._off_gpus(os.path.basename(run_dir))  # noqa: PTH119
 
     def _launch(self, spec: LaunchSpec, run_dir: str) -> None:
         try:
@@ -323,6 +340,8 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             )
             return
         self._write_about(spec, run_dir, shares)
+        if self._gpu_jobs is not None:
+            self._gpu_jobs.add(spec.attempt, _job_line(spec), devices)
         try:
             sandbox.launch(described, run_dir, self._fork_server)
         except (SandboxUnavailable, ValueError) as error:
@@ -338,6 +357,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
                 used[str(device)] = used.get(str(device), 0) + amount
         roles = roles_of(spec.runtime, spec.workers, spec.ps)
         about = {"placement": list(nodes), "roles": list(roles), "gpus": used, "network": spec.network}
+        about["job"] = _job_line(spec)
         # on disk with what the sandbox's own description, or its end, brings there: the directory's entries
         files.write_json(run_dir, "attempt.json", about, durable=True, entry=False)
         self._about[spec.attempt] = about
@@ -354,6 +374,25 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
                     used[int(device)] = used.get(int(device), 0) + amount
         devices = [gpu.index for gpu in gpus()]
         return assign(spec.per_worker.gpu, spec.ranks, devices, used)
+
+    def _off_gpus(self, attempt: str) -> None:
+        if self._gpu_jobs is not None:
+            self._gpu_jobs.remove(attempt)
+
+    def _find_gpu_jobs(self) -> None:
+        """Write the jobs on each GPU as the run directories have them."""
+        if self._gpu_jobs is None:
+            return
+        found: dict[str, tuple[str, list[int]]] = {}
+        for entry in self._run_dirs():
+            about = files.read_json_if_whole(entry.path, "attempt.json", *_ABOUT)
+            alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)
+            if alive and about:
+                found[entry.name] = (
+                    str(about.get("job", entry.name)),
+                    [int(device) for device in about["gpus"]],
+                )
+        self._gpu_jobs.begin(found)
 
     # -- looking
 
@@ -383,6 +422,8 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             if state.unreadable:
                 self._set_aside(state)
             remove_leftovers(run_dir)
+        if state.phase in (SandboxPhase.EXITED, SandboxPhase.LOST):
+            self._off_gpus(attempt)
         return seen, state.phase in (SandboxPhase.EXITED, SandboxPhase.LOST)
 
     def _observation(self, attempt: str, run_dir: str, state: SandboxState) -> Observation:
@@ -515,6 +556,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             asyncio.get_running_loop().call_soon(self._changed, attempt)
 
     def _watch_all(self) -> list[tuple[str, Watched]]:
+        self._find_gpu_jobs()
         shims = [(entry, sandbox.inspect(entry.path).shim_pid) for entry in self._run_dirs()]
         return [(entry.name, self._watch.watch_directory(entry.path, pid)) for entry, pid in shims]
 
@@ -551,6 +593,15 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
                 f"{attempt!r} is no id of an attempt: letters, digits, dots and hyphens, 121 at most"
             )
         return f"{self._root}/{attempt}"
+
+
+def _job_line(spec: LaunchSpec) -> str:
+    return f"{spec.user}/{reference(spec.job, spec.run)}"
+
+
+def _numbers() -> dict[int, int]:
+    """Return the numbers of NVML, which DCGM has too, by the numbers of the device files."""
+    return {gpu.index: number for number, gpu in enumerate(gpus())}
 
 
 def _torn(state: SandboxState) -> Message:

@@ -133,8 +133,14 @@ class SimulatedExecutor(Fenced):
         """Return nothing: there is no cluster."""
         return {}
 
-    async def node_use(self) -> Sequence[NodeUse]:
+    def namespace_of(self, tenant: str) -> str:
+        """Return nothing: there is no cluster."""
+        del tenant
+        return ""
+
+    async def node_use(self, *, known: bool = False) -> Sequence[NodeUse]:
         """Return nothing: simulated nodes use nothing."""
+        del known
         return ()
 
     def trouble(self) -> Message | None:

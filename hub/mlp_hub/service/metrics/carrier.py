@@ -90,6 +90,11 @@ class Carrier:
         self._trying = 0
         self.unreadable = 0
 
+    @property
+    def lag(self) -> int | None:
+        """Messages that the broker has and the service has not read; None while it does not read."""
+        return self._topic.lag
+
     async def accept(
         self, context: TenantContext, user: str, name: str, source: str, points: Sequence[Sample]
     ) -> MetricAck:

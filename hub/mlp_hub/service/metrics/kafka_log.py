@@ -55,6 +55,8 @@ class KafkaLog:
         self._policy = policy
         self._producer: Any = None
         self._starting = asyncio.Lock()
+        self.lag: int | None = None
+        """Messages that the brokers have and the reader has not; None while nobody reads."""
 
     async def send(self, key: bytes, value: bytes) -> None:
         """Write a message, and return once all required replicas of the broker have it. Raises `BrokerError`."""
@@ -99,6 +101,7 @@ class KafkaLog:
             idle = 0
             while True:
                 found = await consumer.getmany(timeout_ms=1000, max_records=FETCHED)
+                self.lag = sum([await _behind(consumer, part) for part in parts])
                 idle = 0 if found else idle + 1
                 if found:
                     yield [
@@ -119,6 +122,7 @@ class KafkaLog:
         except (KafkaError, OSError) as error:
             raise BrokerError(f"{type(error).__name__}: {error}") from error
         finally:
+            self.lag = None
             with contextlib.suppress(KafkaError, OSError):
                 async with asyncio.timeout(CONNECT_S):
                     await consumer.stop()
@@ -194,3 +198,9 @@ async def _seek(consumer: Any, parts: Sequence[Any], known: Offsets) -> None:
     for part in parts:
         at = known.get(part.partition, 0)
         consumer.seek(part, at if first[part] <= at <= last[part] else first[part])
+
+
+async def _behind(consumer: Any, part: Any) -> int:
+    """Return the messages of a partition that are not read, as the broker's last answer has it: nothing is requested."""
+    end = consumer.highwater(part)
+    return 0 if end is None else max(0, end - await consumer.position(part))

@@ -58,6 +58,10 @@ class MetricsService:
         self._progress: dict[str, int] = {}
         self._flushes: dict[str, asyncio.Task[None]] = {}
 
+    def lag(self) -> int | None:
+        """Return how many messages the broker has that are not read; None without a broker, or before the first answer."""
+        return None if self.carrier is None else self.carrier.lag
+
     async def append(self, context: TenantContext, user: str, name: str, batch: MetricBatch) -> MetricAck:
         """Store the batch's new points and show them; return the last stored number of the source.
 

@@ -13,11 +13,13 @@ from mlp_hub.service.monitoring.measures import (
     AbsentOf,
     AgeOf,
     Complement,
+    FirstOf,
     Grouped,
     QuantileOf,
     Quotient,
     RuleGuard,
     Selected,
+    TimeUntil,
     Where,
     Windowed,
 )
@@ -50,6 +52,10 @@ def _part(metric: str) -> Quotient:
 _CPU = "mlp_node_cpu_seconds_total"
 _IDLE = Grouped("sum", _window("rate", 5, _CPU, mode="idle|iowait"), ("node",))
 _ALL = Grouped("sum", _window("rate", 5, _CPU), ("node",))
+_CORES = Quotient(
+    Grouped("sum", _of("mlp_node_cpu_used_cores"), ("node",)),
+    Grouped("sum", _of("mlp_node_capacity", resource="cpu"), ("node",)),
+)
 _ENDED = _window("increase", 60, "mlp_jobs_ended_total", result="finished|failed")
 _FAILED = _window("increase", 60, "mlp_jobs_ended_total", result="failed")
 _BY_TENANT = ("tenant",)
@@ -58,7 +64,7 @@ RULES: tuple[AlertRule, ...] = (
     AlertRule(
         "MLPNodeCpuHigh",
         "warning",
-        Complement(Quotient(_IDLE, _ALL)),
+        FirstOf(Complement(Quotient(_IDLE, _ALL)), _CORES),
         ">",
         0.8,
         10 * MINUTE_S,
@@ -380,6 +386,50 @@ RULES: tuple[AlertRule, ...] = (
         msg("Notices to people wait for more than a day, which is longer than any quiet hours.").template,
         "The page of the notifications shows why a channel refuses them. `mlp_notices_sent_total` counts by kind of channel.",
         "s",
+    ),
+    AlertRule(
+        "MLPCertificateEnds",
+        "warning",
+        TimeUntil(Grouped("min", _of("mlp_certificate_expiry_timestamp_seconds"))),
+        "<",
+        1_209_600,
+        10 * MINUTE_S,
+        msg("The certificate of the public port ends soon").template,
+        msg("The certificate of the public port ends in {value}.").template,
+        msg(
+            "The certificate of the public port ends within 14 days. Browsers refuse it afterwards."
+        ).template,
+        "Put the renewed certificate in the file of `MLP_TLS_CERT` and restart the hub. `mlp-hub doctor` checks its names and its end.",
+        "s",
+    ),
+    AlertRule(
+        "MLPBackupOld",
+        "warning",
+        AgeOf(Grouped("max", _of("mlp_backup_last_timestamp_seconds"))),
+        ">",
+        691_200,
+        10 * MINUTE_S,
+        msg("The last backup is old").template,
+        msg("The last backup was made {value} ago.").template,
+        msg(
+            "`mlp-hub backup` made its last backup more than eight days ago. A site that backs up by other means never gets this alert."
+        ).template,
+        "Look at the log of the program that calls `mlp-hub backup`, and at the room where it writes.",
+        "s",
+    ),
+    AlertRule(
+        "MLPPointsLag",
+        "warning",
+        Grouped("max", _of("mlp_points_lag_messages")),
+        ">",
+        10_000,
+        10 * MINUTE_S,
+        msg("Messages with metric points pile up in Kafka").template,
+        msg("Kafka has {value} messages that the service has not read.").template,
+        msg(
+            "The service reads metric points more slowly than jobs write them, or not at all. Nothing is lost while Kafka keeps them."
+        ).template,
+        "Compare `mlp_store_commit_duration_seconds`: a slow database is the usual reason. Check that Kafka keeps messages for long enough.",
     ),
 )
 """All rules. The first five are those that every site wants: cpu, gpu, memory, failures, a team over its quota."""

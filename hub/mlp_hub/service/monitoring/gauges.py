@@ -133,12 +133,10 @@ def of_over(look: DatabaseLook) -> Family:
 
 
 def of_look(look: DatabaseLook, now: float) -> Iterator[Family]:
-    """Yield the metrics of delays, and of the homes that were looked at."""
+    """Yield the metrics of delays."""
     since = look.notices_since
     yield t.NOTICES_BEHIND, [((), float(look.notices_behind))]
     yield t.NOTICES_AGE, [((), 0.0 if since is None else max(0.0, now - since))]
-    if look.homes:
-        yield t.HOME_SIZE, [((home.user,), float(home.used)) for home in look.homes]
 
 
 def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook) -> Iterator[Family]:
@@ -159,6 +157,7 @@ def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook) -> Iterator[Family]:
 def of_uses(uses: Sequence[NodeUse]) -> Iterator[Family]:
     """Yield the metrics of nodes' real use."""
     yield t.NODE_CPU, [((use.node, mode), s) for use in uses for mode, s in use.cpu_s.items()]
+    yield t.NODE_CORES, _known(((use.node,), use.cpu) for use in uses)
     for row, fields in (
         (t.NODE_MEMORY, {"total": "memory_total", "available": "memory_available"}),
         (t.NODE_DISK, {"total": "disk_total", "available": "disk_available"}),

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from mlp_hub.domain.apps.app_usage import AppUse
 from mlp_hub.domain.resources import Resources
-from mlp_hub.domain.stored.storage import StoredItem
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.quota.accounting import tree_of
@@ -28,11 +27,10 @@ class DatabaseLook:
     apps: Mapping[str, AppUse] = field(default_factory=dict)
     notices_behind: int = 0
     notices_since: float | None = None
-    homes: Sequence[StoredItem] = ()
 
 
-def look_at(tx: Tx, nodes: Sequence[NodeInfo], now: float, *, homes: bool = False) -> DatabaseLook:
-    """Look; `homes` includes the homes of people."""
+def look_at(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> DatabaseLook:
+    """Look."""
     tenants = tx.tenants.all()
     held = tx.ledger.in_use_by_tenant(now)
     kept = kept_free(tx, nodes, now)
@@ -47,5 +45,4 @@ def look_at(tx: Tx, nodes: Sequence[NodeInfo], now: float, *, homes: bool = Fals
         tx.app_uses.of_tenants(),
         behind,
         since,
-        tx.stored.homes() if homes else (),
     )

@@ -122,7 +122,7 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """`sum`, `avg` or `max` over all labels other than `by`."""
+    """`sum`, `avg`, `min` or `max` over all labels other than `by`."""
 
     function: str
     of: Measure
@@ -226,6 +226,50 @@ class AgeOf:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeUntil:
+    """Seconds until a time that a metric has, in seconds since the epoch."""
+
+    of: Measure
+
+    @property
+    def promql(self) -> str:
+        """The difference."""
+        return f"{self.of.promql} - time()"
+
+    def selections(self) -> Iterator[Selected | Windowed]:
+        """Yield those of its measure."""
+        yield from self.of.selections()
+
+    def value(self, readings: Readings) -> Vector | None:
+        """Return what is left; less than 0: the time is over."""
+        values = self.of.value(readings)
+        return None if values is None else {labels: at - readings.now for labels, at in values.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class FirstOf:
+    """A measure, and for labels that it does not have, another one."""
+
+    of: Measure
+    other: Measure
+
+    @property
+    def promql(self) -> str:
+        """The `or`, in brackets: it binds less than all that may follow."""
+        return f"({self.of.promql} or {self.other.promql})"
+
+    def selections(self) -> Iterator[Selected | Windowed]:
+        """Yield those of both."""
+        yield from self.of.selections()
+        yield from self.other.selections()
+
+    def value(self, readings: Readings) -> Vector | None:
+        """Return the values of both; where both have the same labels, the first one's."""
+        values, others = self.of.value(readings), self.other.value(readings)
+        return None if values is None or others is None else {**others, **values}
+
+
+@dataclass(frozen=True, slots=True)
 class QuantileOf:
     """Quantile, from 0 to 1, of a histogram: of the rates of its buckets by `le`."""
 
@@ -306,6 +350,7 @@ COMPARE: Mapping[str, Callable[[float, float], bool]] = {
 _FUNCTIONS: Mapping[str, Callable[[list[float]], float]] = {
     "sum": sum,
     "max": max,
+    "min": min,
     "avg": lambda values: sum(values) / len(values),
 }
 

@@ -19,7 +19,10 @@ from mlp_hub.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class MonitoredParts:
-    """The parts. `leads` returns whether this platform decides, `nodes` the nodes as the scheduler sees them."""
+    """The parts. `leads` returns whether this platform decides, `nodes` the nodes as the scheduler sees them.
+
+    `lag` returns the metric points' messages that a broker has and the service has not read; None without a broker.
+    """
 
     db: Database
     executor: Executor
@@ -32,3 +35,4 @@ class MonitoredParts:
     problems: Problems
     nodes: Callable[[], Sequence[NodeInfo]]
     leads: Callable[[], bool]
+    lag: Callable[[], int | None]

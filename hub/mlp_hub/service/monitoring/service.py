@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.pools import WorkKind, run_in
+from mlp_hub.service.config import MonitoringPolicy
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.monitoring import gauges
 from mlp_hub.service.monitoring import table as t
@@ -22,7 +23,9 @@ from mlp_hub.service.monitoring.gauges import Family
 from mlp_hub.service.monitoring.history import samples_of
 from mlp_hub.service.monitoring.look import DatabaseLook, look_at
 from mlp_hub.service.monitoring.measures import Vector
+from mlp_hub.service.monitoring.operator_files import OperatorFiles, of_files
 from mlp_hub.service.monitoring.parts import MonitoredParts
+from mlp_hub.service.monitoring.people import PEOPLE_S, PeopleLook, look_at_people, of_people
 
 if TYPE_CHECKING:
     from mlp_hub.service.monitoring.exposition import Exposition
@@ -38,11 +41,11 @@ SHARED_S = 0.5
 
 
 class Monitoring:
-    """Metrics of one platform; `clock` gives seconds since the epoch, and `homes` shows the sizes of people's homes."""
+    """Metrics of one platform; `clock` gives seconds since the epoch, and `policy` says what else they show."""
 
-    def __init__(self, parts: MonitoredParts, clock: Callable[[], float], *, homes: bool = False) -> None:
-        self._homes = homes
+    def __init__(self, parts: MonitoredParts, clock: Callable[[], float], policy: MonitoringPolicy) -> None:
         self.parts = parts
+        self._policy = policy
         self._clock = clock
         self.version = ""
         self.events = PlatformEvents(clock)
@@ -50,6 +53,9 @@ class Monitoring:
         """Further metrics of this replica, of parts that the service does not know."""
         self._exposition: Exposition | None = None
         self._look = DatabaseLook(float("-inf"))
+        self._people = PeopleLook()
+        self._people_looked = float("-inf")  # of time.monotonic
+        self._files = OperatorFiles(policy.certificate, policy.backup)
         self._looked = float("-inf")  # of time.monotonic
         self._texts: dict[bool, tuple[float, tuple[bytes, str]]] = {}
         self._one = asyncio.Lock()
@@ -113,6 +119,7 @@ class Monitoring:
         families += gauges.of_nodes(parts.nodes(), look)
         if uses is not None:
             families += gauges.of_uses(uses)
+        families += await self._of_operator()
         if self.events.last_cycle is not None:
             families.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
         families += [(one.row, one.samples()) for one in self.events.all()]
@@ -136,6 +143,8 @@ class Monitoring:
             found += gauges.of_look(look, now)
             found += gauges.of_nodes(parts.nodes(), look)
             found += gauges.of_uses(uses)
+            found += of_people(await self._look_at_people(), parts.executor.namespace_of)
+            found += await self._of_operator()
             if self.events.last_cycle is not None:
                 found.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
         for source in self.sources:
@@ -164,17 +173,37 @@ class Monitoring:
             parts, now = self.parts, self._clock()
             nodes = parts.nodes()
             try:
-                self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now, homes=self._homes))
+                self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now))
             except Unavailable:
                 return self._look  # the problem is a metric of its own; what is known is shown
             self._looked = time.monotonic()
             self.events.keep({tenant.name for tenant in self._look.tenants})
         return self._look
 
-    async def node_uses(self) -> Sequence[NodeUse] | None:
-        """Return the real use of the nodes; None where it cannot be read."""
+    async def _of_operator(self) -> list[Family]:
+        """Return the metrics of the operator's files, and of a broker; one that is away now is missing."""
+        found = list(of_files(await run_in(WorkKind.SCRAPES, self._files.look)))
+        lag = self.parts.lag()
+        if lag is not None:
+            found.append((t.POINTS_LAG, [((), float(lag))]))
+        return found
+
+    async def _look_at_people(self) -> PeopleLook:
+        """Look at people and their homes, unless that was done within a minute."""
+        most = self._policy.people
+        if most and time.monotonic() - self._people_looked >= PEOPLE_S:
+            now = self._clock()
+            try:
+                self._people = await self.parts.db.read(lambda tx: look_at_people(tx, most, now))
+            except Unavailable:
+                return self._people
+            self._people_looked = time.monotonic()
+        return self._people
+
+    async def node_uses(self, *, known: bool = False) -> Sequence[NodeUse] | None:
+        """Return the real use of the nodes; None where it cannot be read. `known` asks no cluster for it."""
         try:
-            return await self.parts.executor.node_use()
+            return await self.parts.executor.node_use(known=known)
         except (OSError, Unavailable):
             return None  # not known now
 

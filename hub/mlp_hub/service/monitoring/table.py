@@ -1,7 +1,7 @@
 """The table of all metrics that `GET /metrics` shows; the reference page is generated from it.
 
 Names follow Prometheus: one prefix, base units, `_total` of counters, `_info` of gauges for joins. No label names a
-job or a run, because their number only grows; only `HOME_SIZE` names people, where the operator wishes it.
+job or a run, because their number only grows; only `OF_PEOPLE` names people, as many as the operator wishes.
 """
 
 from __future__ import annotations
@@ -139,6 +139,20 @@ CLUSTER_CALLS = MetricRow(
     "mlp_cluster_requests_total", _C, "Requests to the API of the cluster.", ("request",), of=_EACH
 )
 
+CERTIFICATE_END = MetricRow(
+    "mlp_certificate_expiry_timestamp_seconds",
+    _G,
+    "End of the certificate of the public port, in seconds since the epoch; absent where the hub does not speak TLS.",
+    unit="seconds",
+)
+BACKUP_AT = MetricRow(
+    "mlp_backup_last_timestamp_seconds",
+    _G,
+    "Time of the last backup that `mlp-hub backup` made and read back, in seconds since the epoch; absent before the first.",
+    unit="seconds",
+)
+BACKUP_SIZE = MetricRow("mlp_backup_last_size_bytes", _G, "Size of the file of this backup.", unit="bytes")
+
 # --- the scheduler and its queue
 
 CYCLE_S = MetricRow(
@@ -229,6 +243,11 @@ POINTS_DELAY = MetricRow(
     unit="seconds",
     buckets=_DELAY_S,
 )
+POINTS_LAG = MetricRow(
+    "mlp_points_lag_messages",
+    _G,
+    "Messages with metric points that Kafka has and the service has not read; absent without Kafka.",
+)
 NOTICES_SENT = MetricRow(
     "mlp_notices_sent_total",
     _C,
@@ -314,17 +333,6 @@ APP_LATENCY = MetricRow(
     (0.05, 0.25, 1.0, 10.0),
 )
 
-# --- people, with the setting `metrics_of_people` alone
-
-HOME_SIZE = MetricRow(
-    "dirsize_total_size_bytes",
-    _G,
-    "Size of a person's home as of the last look, by the name of that person; with MLP_METRICS_OF_PEOPLE=1. The name of the metric "
-    "is that of the exporter which the dashboards of JupyterHub use.",
-    ("directory",),
-    "bytes",
-)
-
 # --- nodes
 
 NODE = MetricRow("mlp_node_info", _G, "1; a node and the kind of its GPUs.", ("node", "gpu_kind"))
@@ -351,6 +359,12 @@ NODE_CPU = MetricRow(
     "Processor time of a node by mode (idle, user, system, iowait, steal, other), where the executor can read it.",
     ("node", "mode"),
     "seconds",
+)
+NODE_CORES = MetricRow(
+    "mlp_node_cpu_used_cores",
+    _G,
+    "Cores of a node in use, where only that is measured: in a cluster with a metrics server.",
+    ("node",),
 )
 NODE_MEMORY = MetricRow(
     "mlp_node_memory_bytes", _G, "Memory of a node: total, available.", ("node", "state"), "bytes"
@@ -385,6 +399,31 @@ NODE_GPU_TEMPERATURE = MetricRow(
 NODE_GPU_POWER = MetricRow(
     "mlp_node_gpu_power_watts", _G, "Power that a GPU draws.", ("node", "gpu"), "watts"
 )
+
+# --- people, under the names that dashboards of JupyterHub look for; the setting `metrics_people` limits their number
+
+DIRECTORY = MetricRow(
+    "dirsize_total_size_bytes",
+    _G,
+    "Measured size of the home of a user. The directory is the user's name, escaped; the namespace is that of the team's pods.",
+    ("namespace", "directory"),
+    "bytes",
+)
+DIRECTORY_LIMIT = MetricRow(
+    "dirsize_hard_limit_bytes",
+    _G,
+    "Size that this home can grow to: its own, and what its team has left of its storage. Absent without a quota.",
+    ("namespace", "directory"),
+    "bytes",
+)
+USER_GROUP = MetricRow(
+    "jupyterhub_user_group_info",
+    _G,
+    "1; a user in a team, to join people with teams. The escaped name is that of the directory.",
+    ("namespace", "usergroup", "username", "username_escaped", "username_safe"),
+)
+OF_PEOPLE = (DIRECTORY, DIRECTORY_LIMIT, USER_GROUP)
+"""Rows that grow with people, and have names of other projects."""
 
 METRICS: tuple[MetricRow, ...] = tuple(row for row in globals().values() if isinstance(row, MetricRow))
 """All rows, in the order of the reference page."""

@@ -83,7 +83,7 @@ class OverTimeSampler:
         look = await self._monitoring.look_around()
         if not self._events.tenants <= {tenant.name for tenant in look.tenants}:
             look = await self._monitoring.look_around(newly=True)  # a tenant is newer than the last look
-        uses = await self._monitoring.node_uses() or ()
+        uses = await self._monitoring.node_uses(known=True) or ()
         events, self._events = self._events, JobEvents()
         stored = False
         try:

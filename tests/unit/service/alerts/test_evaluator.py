@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -13,8 +14,8 @@ from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import RULES
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.monitoring.history import MOST_SERIES, SAMPLES, SampleHistory, samples_of
-from mlp_hub.service.monitoring.measures import Vector
-from support.monitoring.alert_cases import CASES, Series, samples_at
+from mlp_hub.service.monitoring.measures import FirstOf, Selected, Vector
+from support.monitoring.alert_cases import CASES, CORES_OF_A_CLUSTER, Series, samples_at
 
 BY_NAME = {rule.name: rule for rule in RULES}
 OVER, FAILURES = BY_NAME["MLPTenantOverQuota"], BY_NAME["MLPTenantJobFailuresHigh"]
@@ -69,14 +70,49 @@ def ended(failed: float, finished: float) -> dict[str, Vector]:
 def test_it_fires_and_does_not_in_the_cases_of_prometheus(rule: AlertRule) -> None:
     def firing_at(series: Series, minute: int) -> int:
         of = Evaluation(rule)
+        # as Prometheus sees it: a metric without series is nothing unknown
+        without: dict[str, Vector] = {name: {} for name in of.history.metrics}
         for at in range(minute + 1):
-            of.turn(samples_at(series, at))
+            of.turn({**without, **samples_at(series, at)})
         return of.states.count(AlertState.FIRING)
 
     fires, calm = CASES[rule.name]
     assert firing_at(fires, 150) == 1
     assert firing_at(fires, max(rule.for_s // 60 - 1, 0)) == 0
     assert firing_at(calm, 150) == 0
+
+
+def test_processors_of_a_cluster_are_judged_by_the_cores_that_its_metrics_api_has() -> None:
+    of = Evaluation(BY_NAME["MLPNodeCpuHigh"])
+    for minute in range(60):
+        # a cluster has the metric of times, without any series
+        of.turn({"mlp_node_cpu_seconds_total": {}, **samples_at(CORES_OF_A_CLUSTER, minute)})
+    ((_, labels),) = of.book.open
+    assert labels == (("node", "n1"),)
+    assert of.states == [AlertState.FIRING]
+
+
+def test_of_two_measures_the_first_one_wins_and_an_unknown_one_makes_both_unknown() -> None:
+    a, b = Selected("a"), Selected("b")
+    history = SampleHistory([replace(OVER, value=FirstOf(a, b))])
+    red, blue = (("node", "red"),), (("node", "blue"),)
+    history.take(0.0, 0.0, {"a": {red: 1.0}, "b": {red: 2.0, blue: 3.0}})
+    assert history.metrics == {"a", "b"}
+    assert FirstOf(a, b).value(history) == {red: 1.0, blue: 3.0}
+    assert FirstOf(a, b).promql == "(a or b)"
+    for known in ("a", "b"):
+        history.take(0.0, 0.0, {known: {red: 1.0}})
+        assert FirstOf(a, b).value(history) is None
+
+
+def test_a_certificate_that_is_over_has_less_than_no_time_left() -> None:
+    history = SampleHistory([BY_NAME["MLPCertificateEnds"]])
+    history.take(0.0, 5000.0, {"mlp_certificate_expiry_timestamp_seconds": {(): 4000.0}})
+    assert BY_NAME["MLPCertificateEnds"].instances(history) == {(): -1000.0}
+    history.take(0.0, 5000.0, {"mlp_certificate_expiry_timestamp_seconds": {}})
+    assert BY_NAME["MLPCertificateEnds"].instances(history) == {}
+    history.take(0.0, 5000.0, {})
+    assert BY_NAME["MLPCertificateEnds"].instances(history) is None
 
 
 def test_an_alert_is_pending_then_fires_and_is_over_once_its_condition_stays_away() -> None:

@@ -20,7 +20,7 @@ from mlp_hub.service.monitoring.alert_rules import (
     rules_file,
 )
 from mlp_hub.service.monitoring.table import METRICS, MetricKind
-from support.monitoring.alert_cases import CASES, Series
+from support.monitoring.alert_cases import CASES, CORES_OF_A_CLUSTER, Series
 from support.monitoring.prometheus import needs_prometheus, promtool
 
 PAGES = "https://hub.example.org/services/mlp/docs/"
@@ -57,6 +57,24 @@ def cases_of(rule: AlertRule) -> list[dict[str, Any]]:
 
     early = f"{max(rule.for_s // 60 - 1, 0)}m"
     return [case(fires, "150m", 1), case(fires, early, 0), case(calm, "150m", 0)]
+
+
+@needs_prometheus
+def test_processors_of_a_cluster_are_judged_by_the_cores_that_its_metrics_api_has(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules_file(PAGES)))
+    firing = 'ALERTS{alertname="MLPNodeCpuHigh",alertstate="firing"}'
+    labels = 'ALERTS{alertname="MLPNodeCpuHigh",alertstate="firing",node="n1",severity="warning"}'
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": name, "values": values} for name, values in CORES_OF_A_CLUSTER.items()],
+        "promql_expr_test": [
+            {"expr": firing, "eval_time": "60m", "exp_samples": [{"labels": labels, "value": 1}]}
+        ],
+    }
+    (tmp_path / "tests.yml").write_text(
+        yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]})
+    )
+    assert "SUCCESS" in promtool("test", "rules", tmp_path / "tests.yml")
 
 
 @each

@@ -66,9 +66,9 @@ def template(
         names.NETWORK: shape.spec.network,
         **({names.APP: names.label_value(shape.spec.env["MLP_APP"])} if shape.spec.listens else {}),
     }
-    annotations = {GROUP: shape.group} if shape.together else {}
+    annotations = {names.JUPYTERHUB_USER: shape.spec.user} | ({GROUP: shape.group} if shape.together else {})
     return {
-        "metadata": {"labels": labels} | ({"annotations": annotations} if annotations else {}),
+        "metadata": {"labels": labels, "annotations": annotations},
         "spec": {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,

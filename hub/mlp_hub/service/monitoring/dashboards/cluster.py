@@ -67,11 +67,14 @@ CLUSTER = Dashboard(
                     (
                         _Q(
                             f'1 - sum by (node) (rate(mlp_node_cpu_seconds_total{{node=~"$node",mode=~"idle|iowait"}}{RATE}))'
-                            f' / sum by (node) (rate(mlp_node_cpu_seconds_total{{node=~"$node"}}{RATE}))',
+                            f' / sum by (node) (rate(mlp_node_cpu_seconds_total{{node=~"$node"}}{RATE}))'
+                            ' or sum by (node) (mlp_node_cpu_used_cores{node=~"$node"})'
+                            ' / sum by (node) (mlp_node_capacity{node=~"$node",resource="cpu"})',
                             "{{node}}",
                         ),
                     ),
                     width=6,
+                    help="In a cluster, it needs the metrics API.",
                 ),
                 _P(
                     "Memory used",

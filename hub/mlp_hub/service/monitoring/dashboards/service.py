@@ -115,6 +115,12 @@ SERVICE = Dashboard(
                 ),
                 _P("Delay of metric points", _U.SECONDS, quantiles("mlp_points_delay_seconds")),
                 _P(
+                    "Messages that wait in Kafka",
+                    _U.NUMBER,
+                    (_Q("max(mlp_points_lag_messages)", "messages"),),
+                    help="Empty if metric points do not go through Kafka.",
+                ),
+                _P(
                     "Notices that wait",
                     _U.NUMBER,
                     (_Q("sum(mlp_notices_behind)", "waiting"),),
@@ -123,7 +129,6 @@ SERVICE = Dashboard(
                     "Oldest notice that waits",
                     _U.SECONDS,
                     (_Q("max(mlp_notices_oldest_age_seconds)", "age"),),
-                    width=12,
                 ),
                 _P(
                     "Sent notices by channel and result, per hour",
@@ -134,7 +139,6 @@ SERVICE = Dashboard(
                             "{{channel}} {{result}}",
                         ),
                     ),
-                    width=12,
                     help="Empty if nobody has a channel.",
                 ),
                 _P(
@@ -142,6 +146,30 @@ SERVICE = Dashboard(
                     _U.NUMBER,
                     (_Q("sum by (result) (increase(mlp_traces_runs_total[1h]))", "{{result}}"),),
                     help="Empty if no collector of traces is set.",
+                ),
+            ),
+        ),
+        DashboardRow(
+            "Certificate and backups",
+            (
+                _P(
+                    "Time until the certificate ends",
+                    _U.SECONDS,
+                    (_Q("min(mlp_certificate_expiry_timestamp_seconds) - time()"),),
+                    _NUMBER,
+                    help="Of the public port. Empty if the hub does not speak TLS itself.",
+                ),
+                _P(
+                    "Age of the last backup",
+                    _U.SECONDS,
+                    (_Q("time() - max(mlp_backup_last_timestamp_seconds)"),),
+                    _NUMBER,
+                    help="Of `mlp-hub backup`. Empty before the first.",
+                ),
+                _P(
+                    "Size of the last backup",
+                    _U.BYTES,
+                    (_Q("max(mlp_backup_last_size_bytes)", "size"),),
                 ),
             ),
         ),

@@ -356,15 +356,25 @@ STORAGE = Dashboard(
                     _U.BYTES,
                     (_Q("topk(20, max by (directory) (dirsize_total_size_bytes))"),),
                     _TABLE,
-                    width=12,
-                    help="Needs `MLP_METRICS_OF_PEOPLE=1`.",
+                    help="Needs `MLP_METRICS_PEOPLE`.",
                 ),
                 _P(
                     "Homes by size",
                     _U.BYTES,
                     (_Q("topk(20, max by (directory) (dirsize_total_size_bytes))", "{{directory}}"),),
-                    width=12,
-                    help="Needs `MLP_METRICS_OF_PEOPLE=1`.",
+                    help="Needs `MLP_METRICS_PEOPLE`.",
+                ),
+                _P(
+                    "Used part of what a home can grow to",
+                    _U.RATIO,
+                    (
+                        _Q(
+                            "topk(20, max by (directory) (dirsize_total_size_bytes)"
+                            " / max by (directory) (dirsize_hard_limit_bytes > 0))",
+                            "{{directory}}",
+                        ),
+                    ),
+                    help="Needs `MLP_METRICS_PEOPLE`. A home whose team has no limit of storage is left out.",
                 ),
             ),
         ),

@@ -59,6 +59,13 @@ class StoredItems(Repo):
         mine = select(t.c.user).where(t.c.kind == StoredKind.HOME.value)
         return list(self._c.scalars(select(user.c.name).where(user.c.name.not_in(mine))))
 
+    def people(self, limit: int) -> list[tuple[str, str | None, int | None]]:
+        """Return some users as (name, team of the home, bytes of the home); those with the largest homes first, unmeasured ones last."""
+        home = (t.c.kind == StoredKind.HOME.value) & (t.c.user == user.c.name)
+        query = select(user.c.name, t.c.tenant, t.c.used).select_from(user.outerjoin(t, home))
+        query = query.order_by(func.coalesce(t.c.used, -1).desc(), user.c.name).limit(limit)
+        return [(row.name, row.tenant, row.used) for row in self._c.execute(query)]
+
     def jobs_never_measured(self, limit: int) -> list[str]:
         """Return the uids of some jobs that have ended and whose directory was never measured."""
         ended = job.c.phase.in_([phase.value for phase in sorted(FINAL)])
