@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
+from support.cluster.installs import Install
 from support.front.browser import (
     log_in,
     look_at,
@@ -23,6 +26,8 @@ from support.front.browser import (
     wait_idle,
 )
 from support.hubs.live_hub import PASSWORD, LiveHub, set_epochs
+from support.monitoring.prometheus import needs_prometheus, running, until_value
+from support.monitoring.scraping import as_the_operator_writes, token_of
 from support.waiting import wait_for
 
 MPI, TF = "01-digits-mpi.ipynb", "02-digits-tensorflow.ipynb"
@@ -249,7 +254,30 @@ def test_9_a_server_that_does_not_fit_is_refused_on_the_spawn_page_with_the_numb
     context.close()
 
 
-def test_10_after_down_and_up_nothing_is_forgotten(hub: LiveHub, browser: Browser) -> None:
+@needs_prometheus
+def test_10_prometheus_scrapes_it_by_the_objects_of_the_operator(
+    hub: LiveHub, install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(hub.env, "MLP_PUBLIC_URL", "https://hub.example.org")
+    monkeypatch.setitem(hub.env, "MLP_USERS_DOMAIN", "none")
+    printed = hub.run("monitor", "operator", "--namespace", "watch").stdout
+    *configs, rule = yaml.safe_load_all(printed)
+    secret = configs[0]["spec"]["authorization"]["credentials"]
+    token = token_of(hub, tmp_path / "made")
+    file = install.secret(secret["name"], secret["key"], token, tmp_path)
+    written = as_the_operator_writes(configs, file, f"127.0.0.1:{hub.port}", "watch")
+    with running(tmp_path / "prometheus", written, rule["spec"]) as prometheus:
+        until_value(prometheus, "mlp_build_info")
+        wait_for(lambda: set(prometheus.targets().values()) == {"up"})
+        for query in (
+            'mlp_jobs_ended_total{result="finished"} >= 1',
+            'mlp_tenant_held{tenant="red",resource="cpu"} > 0',  # bob's two jobs run
+            "jupyterhub_total_users >= 3",
+        ):
+            until_value(prometheus, query)
+
+
+def test_11_after_down_and_up_nothing_is_forgotten(hub: LiveHub, browser: Browser) -> None:
     before = hub.ok("GET", "/users/bob/jobs", "bob")
     hub.down()
     hub.up()

@@ -9,7 +9,7 @@ import yaml
 
 from support.hubs.live_hub import LiveHub
 from support.monitoring.prometheus import needs_prometheus, promtool, running, until_value
-from support.monitoring.scraping import scrape, token_of
+from support.monitoring.scraping import as_the_operator_writes, scrape, token_of
 from support.waiting import wait_for
 
 pytestmark = needs_prometheus
@@ -92,25 +92,13 @@ def test_objects_of_the_operator_scrape_the_hub_as_the_operator_writes_them(
     for made in (*configs, rule):
         assert made["metadata"]["namespace"] == "watch"
         assert made["metadata"]["labels"] == {"release": "prometheus"}
-    jobs = []
-    file = tmp_path / "token"  # the Secret, as the operator mounts it
-    token_of(hub, file)
     for one in configs:
         spec = one["spec"]
         assert (spec["scheme"], spec["staticConfigs"]) == ("HTTPS", [{"targets": ["hub.example.org"]}])
         assert spec["authorization"]["credentials"] == {"name": "mlp-hub-metrics", "key": "token"}
-        jobs.append(
-            {
-                "job_name": f"scrapeConfig/watch/{one['metadata']['name']}",
-                "metrics_path": spec["metricsPath"],
-                "authorization": {"type": spec["authorization"]["type"], "credentials_file": str(file)},
-                "static_configs": [{"targets": [f"127.0.0.1:{hub.port}"]}],  # and by http: no TLS here
-                "relabel_configs": [
-                    {"target_label": each["targetLabel"], "replacement": each["replacement"]}
-                    for each in spec["relabelings"]
-                ],
-            }
-        )
-    with running(tmp_path / "prometheus", {"scrape_configs": jobs}, rule["spec"]) as prometheus:
+    file = tmp_path / "token"  # the Secret, as the operator mounts it
+    token_of(hub, file)
+    written = as_the_operator_writes(configs, file, f"127.0.0.1:{hub.port}", "watch")
+    with running(tmp_path / "prometheus", written, rule["spec"]) as prometheus:
         until_value(prometheus, 'mlp_build_info{job="mlp-hub"}')
         until_value(prometheus, 'jupyterhub_total_users{job="jupyterhub"}')

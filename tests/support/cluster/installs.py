@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import uuid
 from collections.abc import Iterator
@@ -28,12 +29,21 @@ class Install(Protocol):
         """Have a hub with its state in this directory, and nothing of it afterwards."""
         ...
 
+    def secret(self, name: str, key: str, value: str, directory: Path) -> Path:
+        """Keep a secret where this install keeps them; return a file in `directory` with what was kept."""
+        ...
+
 
 class OneMachine:
     """Notebooks and jobs are processes beside the hub."""
 
     def hub(self, home: Path, **environ: str) -> contextlib.AbstractContextManager[LiveHub]:
         return live_hub(home, **environ)
+
+    def secret(self, name: str, key: str, value: str, directory: Path) -> Path:
+        file = directory / key
+        file.write_text(value)
+        return file
 
 
 class InACluster:
@@ -62,3 +72,18 @@ class InACluster:
                 yield hub
         finally:
             leave(self.kube, name)
+
+    def secret(self, name: str, key: str, value: str, directory: Path) -> Path:
+        """Make a Secret in a namespace for it, and read it back as a mount does; the namespace goes again."""
+        namespace = f"test-{uuid.uuid4().hex[:8]}"
+        self.kube("create", "namespace", namespace)
+        try:
+            given = directory / "given"
+            given.write_text(value)
+            self.kube("-n", namespace, "create", "secret", "generic", name, f"--from-file={key}={given}")
+            kept = self.kube.get("-n", namespace, "secret", name)["data"][key]
+        finally:
+            self.kube("delete", "namespace", namespace, "--wait=false")
+        file = directory / key
+        file.write_bytes(base64.b64decode(kept))
+        return file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,28 @@ def token_of(hub: LiveHub, file: Path, user: str = TOKENS_USER) -> str:
     made = hub.run("token", "--user", user, "--scope", "read:metrics", "--note", "prometheus").stdout.strip()
     file.write_text(made)
     return made
+
+
+def as_the_operator_writes(
+    configs: Iterable[dict[str, Any]], file: Path, target: str, namespace: str
+) -> dict[str, Any]:
+    """Return ScrapeConfigs as the Prometheus Operator writes them for Prometheus, with the Secret mounted at `file` and plain HTTP to `target`."""
+    jobs = []
+    for one in configs:
+        spec = one["spec"]
+        jobs.append(
+            {
+                "job_name": f"scrapeConfig/{namespace}/{one['metadata']['name']}",
+                "metrics_path": spec["metricsPath"],
+                "authorization": {"type": spec["authorization"]["type"], "credentials_file": str(file)},
+                "static_configs": [{"targets": [target]}],
+                "relabel_configs": [
+                    {"target_label": each["targetLabel"], "replacement": each["replacement"]}
+                    for each in spec["relabelings"]
+                ],
+            }
+        )
+    return {"scrape_configs": jobs}
 
 
 def scrape(hub: LiveHub, file: Path) -> dict[str, Any]:
