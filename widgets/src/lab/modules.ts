@@ -52,6 +52,7 @@ export interface ApputilsModule {
   readonly WidgetTracker: new (options: { namespace: string }) => Tracker;
   readonly Notification: {
     emit(message: string, type: string, options: { autoClose: number | false; actions?: { label: string; callback: () => void }[] }): string;
+    dismiss(id?: string): void;
   };
 }
 export interface Tracker {

@@ -8,9 +8,12 @@ import { keepFocus } from "../components/basics/focus";
 import { spoken, useLanguage } from "../components/basics/language";
 import { keepIn, keptIn } from "../components/basics/kept";
 import { Announcer, type Herald } from "../core/accounts/announcer";
+import { KEEP_HOURS, keepWords } from "../core/accounts/idleservers";
+import { IdleTeller } from "../core/accounts/idleteller";
 import { learn } from "../core/format/catalogues";
 import { t } from "../core/format/language";
 import { reference } from "../core/jobs/runs";
+import { paths } from "../core/service/api";
 import { hubPages, withoutSettings } from "../core/service/server";
 import { isNotebook, runnable } from "../core/jobs/submitform";
 import { counts, SHOWN, Watch, type Clock, type News } from "../core/jobs/watching";
@@ -131,12 +134,21 @@ function activate(app: Application, parts: Parts, folder: string): void {
   const watch = new Watch(client, clock, lab ? tell : () => undefined);
   // Lab shortens a long text; the side panel has it whole. What is urgent stays until it was read
   const announcer = new Announcer(client, clock, { read: keptIn, write: keepIn }, (news) => notify(news, false, t("Show in the side panel"), () => app.shell.activateById(PANEL_ID)));
+  // stays until it is read, kept or over: a page of Lab that is only read is no use of its server
+  const idle = new IdleTeller(client, clock, () => watch.seen.user, (said, server) => {
+    const keep = (): void => void client.put(paths.keepServer(watch.seen.user), { server, hours: KEEP_HOURS }).then(() => idle.hurry(), () => app.shell.activateById(PANEL_ID));
+    const id = apputils?.Notification.emit(said, "warning", { autoClose: false, actions: [{ label: keepWords(), callback: keep }] });
+    return () => {
+      if (id) apputils?.Notification.dismiss(id);
+    };
+  });
   const left = withoutSettings(document);
   if (left) apputils?.Notification.emit(left, "warning", { autoClose: false });
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) return;
     if (lab || panel.isVisible) void watch.hurry();
     if (lab) void announcer.hurry();
+    if (lab) void idle.hurry();
   });
 
   window.addEventListener(SHOWN, () => {
@@ -299,5 +311,6 @@ function activate(app: Application, parts: Parts, folder: string): void {
       if (!lab) return;
       watch.start();
       void announcer.hurry();
+      void idle.hurry();
     });
 }

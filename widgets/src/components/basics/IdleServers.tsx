@@ -1,16 +1,14 @@
 /** Countdowns of one's own notebook servers that are idle, each with a button that keeps it; nothing where there are none. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { idleWords } from "../../core/accounts/idleservers";
+import { idleWords, KEEP_HOURS, keepWords } from "../../core/accounts/idleservers";
 import { paths, type Client } from "../../core/service/api";
-import { n, t } from "../../core/format/language";
+import { t } from "../../core/format/language";
 import type { ServerCountdown } from "../../core/service/wire";
 import { ErrorBox, Icon } from "./basics";
 import { useLoad } from "./hooks";
 
 const EVERY = 15_000;
-/** Hours for which one click keeps a server. */
-export const KEEP_HOURS = 4;
 
 export function IdleServers({ client, user, every = EVERY }: { client: Client; user: string; every?: number }): JSX.Element | null {
   const found = useLoad(`idle ${user}`, async () => (user ? (await client.list<ServerCountdown>(paths.idleServers(user))).items : []), every);
@@ -33,7 +31,7 @@ export function IdleServers({ client, user, every = EVERY }: { client: Client; u
           <Icon name="warn" />
           <div class="mlp-note-text">{idleWords(one)}</div>
           <button type="button" class="mlp-button mlp-small" onClick={() => void keep(one.server)}>
-            {n("Keep it 1 hour", "Keep it {n} hours", KEEP_HOURS)}
+            {keepWords()}
           </button>
         </div>
       ))}

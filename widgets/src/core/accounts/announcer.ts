@@ -4,6 +4,7 @@
  */
 import { AWAY, left, put, readAway } from "./announcements";
 import { paths, type Client } from "../service/api";
+import { Repeated } from "./repeated";
 import { t } from "../format/language";
 import type { Clock, News } from "../jobs/watching";
 import type { Announcement } from "../service/wire";
@@ -11,7 +12,6 @@ import type { Announcement } from "../service/wire";
 export const TOLD = "mlp-announcements-told";
 /** Tuning: milliseconds between two looks; what is announced holds for hours, and every open page asks. */
 const EVERY_MS = 60_000;
-const FAULT_MS = 600_000;
 
 export interface Memory {
   read: (key: string) => string | null;
@@ -30,38 +30,24 @@ const heraldOf = ({ level, tenant, text }: Announcement): Herald => ({
 export class Announcer {
   /** For a browser that keeps nothing. */
   private told: number[] = [];
-  private cancel: (() => void) | null = null;
-  private asking: Promise<void> | null = null;
-  private faults = 0;
+  private readonly repeated: Repeated;
 
   constructor(
     private readonly client: Pick<Client, "list">,
-    private readonly clock: Clock,
+    clock: Clock,
     private readonly memory: Memory,
     private readonly tell: (news: Herald) => void,
-  ) {}
-
-  /** Ask now, and again and again from now on. While nobody looks nothing is asked: a notification that goes by itself would be missed. */
-  hurry(): Promise<void> {
-    this.cancel?.();
-    this.cancel = null;
-    this.asking ??= (this.clock.hidden() ? Promise.resolve() : this.ask()).finally(() => {
-      this.asking = null;
-      this.cancel?.();
-      this.cancel = this.clock.later(() => void this.hurry(), Math.min(FAULT_MS, EVERY_MS * 2 ** this.faults));
-    });
-    return this.asking;
+  ) {
+    this.repeated = new Repeated(clock, EVERY_MS, () => this.ask());
   }
 
-  private async ask(): Promise<void> {
-    let found: Announcement[];
-    try {
-      found = (await this.client.list<Announcement>(paths.announcements)).items;
-      this.faults = 0;
-    } catch {
-      this.faults = Math.min(this.faults + 1, 4); // the side panel says what is wrong
-      return;
-    }
+  /** Ask now, and repeat from now on. */
+  hurry(): Promise<void> {
+    return this.repeated.hurry();
+  }
+
+  private async ask(): Promise<number> {
+    const found = (await this.client.list<Announcement>(paths.announcements)).items;
     // read anew each time: another tab may have told it, or it was put away there
     const known = new Set([...readAway(this.memory.read(TOLD)), ...this.told]);
     for (const one of left(found, readAway(this.memory.read(AWAY)))) {
@@ -70,5 +56,6 @@ export class Announcer {
       this.memory.write(TOLD, JSON.stringify(put(readAway(this.memory.read(TOLD)), one.id)));
       this.tell(heraldOf(one));
     }
+    return EVERY_MS;
   }
 }

@@ -1,19 +1,25 @@
 /** Idle notebook servers in words, and a team's policy for them as its form says it. Pure. */
 import { duration } from "../format/format";
-import { t } from "../format/language";
+import { n, t } from "../format/language";
 import type { IdleServerPolicySet, ServerCountdown, TenantIdlePolicy } from "../service/wire";
 
 export function idleWords(one: ServerCountdown): string {
   const told = { server: one.server, time: duration(one.idle_s), left: duration(one.left_s ?? 0) };
-  return one.server ? t("Your notebook server {server} is not used for {time} and is stopped in {left}.", told) : t("Your notebook server is not used for {time} and is stopped in {left}.", told);
+  return one.server ? t("Your notebook server {server} has not been used for {time}. It will be stopped in {left}.", told) : t("Your notebook server has not been used for {time}. It will be stopped in {left}.", told);
 }
+
+/** Hours for which one click keeps a server. */
+export const KEEP_HOURS = 4;
+
+/** What a click that keeps a server says. */
+export const keepWords = (): string => n("Keep it 1 hour", "Keep it {n} hours", KEEP_HOURS);
 
 export interface PolicyTexts {
   after: string;
   grace: string;
 }
 
-export const policyTexts = (now: TenantIdlePolicy): PolicyTexts => ({ after: now.after_minutes ? String(now.after_minutes / 60) : "", grace: String(now.grace_minutes) });
+export const policyTexts = (now: TenantIdlePolicy): PolicyTexts => ({ after: now.after_minutes ? String(Number((now.after_minutes / 60).toFixed(3))) : "", grace: String(now.grace_minutes) });
 
 /** Hours as typed, empty for never, and minutes of the countdown; or what is wrong with either. */
 export function readPolicy(texts: PolicyTexts): { body: IdleServerPolicySet | null; faults: Partial<PolicyTexts> } {
