@@ -236,9 +236,10 @@ class SpawnInfo(Response):
 
 
 class ServerStop(Response):
-    """Why the platform is stopping a user's notebook servers; `why` is empty where it is not."""
+    """Why the platform is stopping a user's notebook servers; `why` is empty where it is not. `at_once` gives them no time to end."""
 
     why: str = ""
+    at_once: bool = False
 
 
 class SpawnEnvironment(Response):

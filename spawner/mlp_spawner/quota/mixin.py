@@ -317,10 +317,11 @@ class QuotaMixin(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         return status
 
     async def stop(self, now: bool = False) -> None:
-        """End the server: asked first, unless `now`. The platform stops one that fills the disk: at once, and tells why."""
+        """End the server: asked first, unless `now`. The platform tells why it stops one, such as one that fills the disk: that at once."""
         # of a stop that failed half-way and is made again the first reason stays
-        self._stopped_for = await self._service.stopped_for(self.user.name) or self._stopped_for
-        await super().stop(now=now or bool(self._stopped_for))
+        why, at_once = await self._service.stopped_for(self.user.name)
+        self._stopped_for = why or self._stopped_for
+        await super().stop(now=now or at_once)
         await self._give_back()
 
     async def _give_back(self) -> None:

@@ -117,11 +117,12 @@ class ServiceClient:
         room = {name: _room_of(told) for name, told in found["room"].items()}
         return Account(found["number"], tenants, default, room)
 
-    async def stopped_for(self, user: str) -> str:
-        """Ask why the platform is stopping the user's servers; nothing where it is not, or does not answer at once."""
+    async def stopped_for(self, user: str) -> tuple[str, bool]:
+        """Ask why the platform is stopping the user's servers, and whether at once; nothing where it is not, or does not answer at once."""
         path = f"/users/{quote(user, safe='')}:stopped"
         try:
-            return str((await self._once("GET", path, None, timeout_s=_WHY_S))["why"])
+            told = await self._once("GET", path, None, timeout_s=_WHY_S)
+            return str(told["why"]), bool(told["at_once"])
         except (
             ServiceRefused,
             ServiceUnreachable,
@@ -129,7 +130,7 @@ class ServiceClient:
             TypeError,
             ValueError,
         ):  # it is stopped all the same
-            return ""
+            return "", False
 
     async def language_of(self, user: str) -> str:
         """Ask which language the user chose; nothing where none is, or the service does not answer at once."""

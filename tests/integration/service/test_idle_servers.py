@@ -27,6 +27,7 @@ class Idle:
         self.rig = rig
         self.now = 0.0
         self.ended: list[tuple[str, str]] = []
+        self.reasons: list[str] = []
         self.hub_is_there = True
 
     @property
@@ -43,6 +44,7 @@ class Idle:
         if not self.hub_is_there:
             raise Unavailable(msg("the hub does not answer"))
         self.ended.append((user, server))
+        self.reasons.append(str(self.stops.ends_server_for(user)))  # the spawner asks for it in between
 
     async def server(self) -> None:
         asked = ResourceRequestTry(
@@ -85,6 +87,8 @@ async def test_a_quiet_server_is_stopped_after_its_grace_and_a_computing_one_nev
             assert (found and found.left_s, made.ended) == (600 - 30 * n, [])
         await made.later(30, 3 * HOUR)
         assert made.ended == [("ann", "")]
+        assert made.reasons == ["it was not used for 3 h, by the policy of default"]
+        assert str(made.stops.ends_server_for("ann")) == ""
         # it works: whatever was before, nothing counts down
         for _ in range(100):
             found = await made.later(60, 0.0)

@@ -361,18 +361,26 @@ def test_pages_say_log_in_throughout(stack):
     assert "Log out" in text_of(person.get("/hub/home"))
 
 
-def test_a_server_that_the_platform_stops_for_the_disk_ends_at_once_and_its_user_reads_why(stack):
-    stack.add("mia")
-    start_server(stack, "mia")
-    why = "the disk had 900 MiB left, and the notebook of mia had written 3,200 MiB in the last minute"
-    stack.tell_service(stopped_for={"mia": why})
-    assert stack.api("DELETE", "/users/mia/server").status_code in (202, 204)
-    wait_for(lambda: "mia/" not in rows(stack))
+@pytest.mark.parametrize(
+    ("why", "at_once"),
+    [
+        ("the disk had 900 MiB left, and the notebook of mia had written 3,200 MiB in the last minute", True),
+        ("it was not used for 2 h, by the policy of default", False),
+    ],
+    ids=["disk", "idle"],
+)
+def test_the_user_of_a_server_that_the_platform_stopped_reads_why(stack, why, at_once):
+    user = "mia" if at_once else "moe"
+    stack.add(user)
+    start_server(stack, user)
+    stack.tell_service(stopped_for={user: (why, at_once)})
+    assert stack.api("DELETE", f"/users/{user}/server").status_code in (202, 204)
+    wait_for(lambda: f"{user}/" not in rows(stack))
     person = Browser(stack)
-    person.login("mia")
-    for page in ("/hub/home", "/hub/spawn/mia"):
+    person.login(user)
+    for page in ("/hub/home", f"/hub/spawn/{user}"):
         assert f"The notebook server was stopped by the platform: {why}." in text_of(person.get(page))
-    stack.tell_service(stopped_for={"mia": ""})
-    token = start_server(stack, "mia")
-    stop_server(stack, "mia", token)
+    stack.tell_service(stopped_for={user: ("", False)})
+    token = start_server(stack, user)
+    stop_server(stack, user, token)
     assert "stopped by the platform" not in text_of(person.get("/hub/home"))

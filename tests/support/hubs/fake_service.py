@@ -50,7 +50,7 @@ class State:
         self.announced: dict[str, list[dict]] = {}
         self.addresses: dict[str, dict[str, list]] = {}
         """By user, then by token: from where it was used last, and since when."""
-        self.stopped_for: dict[str, str] = {}
+        self.stopped_for: dict[str, tuple[str, bool]] = {}  # by user: why, and whether at once
         self.sessions: dict[str, str] = {}
         self.logins: dict[str, str] = {}
         self.http: AsyncHTTPClient = SimpleAsyncHTTPClient(
@@ -97,8 +97,8 @@ class Spawn(Base):
 class Stopped(Base):
     def get(self, user: str) -> None:
         if self.from_spawner():
-            why = self.state.stopped_for.get(user, "")
-            self.write({"why": why})
+            why, at_once = self.state.stopped_for.get(user, ("", False))
+            self.write({"why": why, "at_once": at_once})
 
 
 class Announced(Base):

@@ -22,7 +22,7 @@ from mlp_hub.domain.workload.idle_servers import IdleServer, IdleServerPolicy
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import SERVER
 from mlp_hub.store import Database, Tx
-from mlp_language.message import Message, Span, msg
+from mlp_language.message import NOTHING, Message, Span, msg
 
 log = logging.getLogger(__name__)
 FRESH_S = 180.0
@@ -77,7 +77,12 @@ class IdleServerStops:
         self._looked: float | None = None
         self._reports: dict[Key, _Report] = {}
         self._servers: dict[Key, IdleServer] = {}
+        self._ending: dict[str, Message] = {}  # by user: why a server of theirs is being stopped
         self.end: End | None = None
+
+    def ends_server_for(self, user: str) -> Message:
+        """Say why a server of a user is being stopped; nothing where none is."""
+        return self._ending.get(user, NOTHING)
 
     async def start(self) -> None:
         """Continue the countdowns that are stored."""
@@ -216,6 +221,10 @@ class IdleServerStops:
     async def _stop(self, one: IdleServer) -> None:
         if self.end is None:
             return
+        why = msg(
+            "it was not used for {time}, by the policy of {tenant}", time=Span(one.idle_s), tenant=one.tenant
+        )
+        self._ending[one.user] = why  # the spawner asks while it stops the server
         try:
             await self.end(one.user, one.server)
         except MLPError as error:  # the next look tries again
@@ -224,13 +233,8 @@ class IdleServerStops:
         except Exception:  # one of them shall not keep the others
             log.exception("stopping the idle server %s/%s failed", one.user, one.server)
             return
-        detail = {
-            "message": msg(
-                "it was not used for {time}, by the policy of {tenant}",
-                time=Span(one.idle_s),
-                tenant=one.tenant,
-            )
-        }
+        finally:
+            del self._ending[one.user]
         await self._db.write(
             lambda tx: tx.audit.add(
                 self._clock(),
@@ -238,7 +242,7 @@ class IdleServerStops:
                 "server.stop",
                 f"{one.user}/{one.server}",
                 tenant=one.tenant,
-                detail=detail,
+                detail={"message": why},
             )
         )
         # its place in the ledger may stay a little: a report after this one begins a new countdown
@@ -258,7 +262,7 @@ def _server(row: ResourceRequest) -> str:
 
 def _words(one: IdleServer) -> Message:
     return msg(
-        "Your notebook server is not used for {time} and is stopped in {left}, by the policy of {tenant}. "
+        "Your notebook server has not been used for {time}. The policy of {tenant} stops it in {left}. "
         "To keep it, run something in it, or click Keep in JupyterLab.",
         time=Span(one.idle_s),
         left=Span(one.left_s or 0.0),

@@ -299,7 +299,10 @@ async def spawn(call: Call) -> SpawnInfo:
 
 async def stopped(call: Call) -> ServerStop:
     """Tell the spawner why the platform is stopping a user's notebook servers: from memory, for it waits for the answer."""
-    return ServerStop(why=render(call.platform.disk.ends_servers_for(call.user), call.reader))
+    platform = call.platform
+    full = render(platform.disk.ends_servers_for(call.user), call.reader)
+    unused = render(platform.idle_servers.ends_server_for(call.user), call.reader)
+    return ServerStop(why=full or unused, at_once=bool(full))
 
 
 def _room(
