@@ -209,6 +209,10 @@ class KubernetesExecutor(SharedVolumeLogs):
                 claim = await self._write_end(claim, End(phase, self._clock(), grace_s, failure))
             await self._remove(claim, grace_s)
 
+    async def kill(self, attempt: str, epoch: int = 0, failure: Failure | None = None) -> None:
+        """Delete its pods again, now without a grace: a frozen process is killed by the kubelet."""
+        await self.stop(attempt, 0.0, epoch, failure)
+
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
         """Do nothing: a pod keeps the limit that it was started with."""
 

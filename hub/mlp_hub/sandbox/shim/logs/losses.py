@@ -31,5 +31,5 @@ class Losses:
 def count_of(run_dir: str) -> int:
     """Return how many lines were lost, as far as was noted down."""
     with contextlib.suppress(OSError, ValueError), open(f"{run_dir}/{NAME}", "rb") as file:
-        return int(file.read(_DIGITS).strip(b"\0") or b"0")
+        return max(0, int(file.read(_DIGITS).strip(b"\0") or b"0"))
     return 0
