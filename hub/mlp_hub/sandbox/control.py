@@ -32,6 +32,8 @@ SHIM = str(
     Path(shim.__file__).resolve().parent / "__main__.py"
 )  # of this version, whatever is installed later
 _CLAIM = ("pid", "start", "boot")
+ANSWERS_S = 5.0
+"""Tuning: seconds until a shim that was told to end all at once is killed itself: its word on the end, for those who wait."""
 Why = tuple[str, str, Any]
 """Reason for a request to end: a cause, a message, and the message as data."""
 _OUTSIDE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
@@ -167,9 +169,7 @@ def inspect(run_dir: str) -> SandboxState:
         return _inspect(run_dir)
     except files.UnreadableFile as torn:
         lost_lines = count_of(run_dir)
-        return SandboxState(
-            SandboxPhase.LOST, unreadable=torn.path, holds=torn.what, lost_lines=lost_lines
-        )
+        return SandboxState(SandboxPhase.LOST, unreadable=torn.path, holds=torn.what, lost_lines=lost_lines)
 
 
 def _inspect(run_dir: str) -> SandboxState:
@@ -324,7 +324,7 @@ def kill(run_dir: str, why: Why | None = None) -> None:
         return
     with contextlib.suppress(OSError):  # where it cannot even be asked
         stop(run_dir, 0.0, why)
-    if not _wait(claim, 5.0) and _alive(claim):  # everything inside dies with it
+    if not _wait(claim, ANSWERS_S) and _alive(claim):  # everything inside dies with it
         files.send_signal(claim["pid"], signals.SIGKILL, claim["start"])
         _wait(claim, 5.0)
     remove_leftovers(run_dir)

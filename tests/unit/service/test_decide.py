@@ -378,7 +378,10 @@ def test_what_had_to_be_killed_is_looked_at_before_it_is_forgotten(
     late = due + d.KILL_MARGIN_S
     assert d.decide(stored, seen(A.RUNNING), due, GRACE, NOW) == [d.Kill(), d.CheckAgain(late)]
     # it is gone, and its executor knows how many lines it had lost, or nothing
-    for lost, text in ((3, "3 lines of its output could not be kept"), (0, "the last lines of its output may be")):
+    for lost, text in (
+        (3, "3 lines of its output could not be kept"),
+        (0, "the last lines of its output may be"),
+    ):
         actions = d.decide(stored, seen(A.LOST, lost_lines=lost), due, GRACE, NOW)
         assert outline(actions) == ["Collect", "Report", "Forget", "SweepPoints", after]
         (step,) = said_before(actions)
