@@ -123,7 +123,7 @@ class TestAttempts(Contract):
             seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
             assert seen.failure is None
 
-    async def test_what_is_killed_is_stopped_and_not_forgotten(self) -> None:
+    async def test_a_killed_attempt_is_stopped_and_not_forgotten(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("lasts")
             await executor.kill("nobody.0")

@@ -370,7 +370,7 @@ def test_nothing_is_forgotten_of_an_end_before_it_is_in_the_timeline(
         (P.CANCELLING, T.CANCEL, "cancelled"),
     ],
 )
-def test_what_had_to_be_killed_is_looked_at_before_it_is_forgotten(
+def test_an_attempt_that_had_to_be_killed_is_observed_before_it_is_forgotten(
     phase: Phase, target: Target, after: str
 ) -> None:
     stored = job(phase, target, resize_to=("n1",) if phase is P.RESIZING else ())
@@ -394,7 +394,7 @@ def test_what_had_to_be_killed_is_looked_at_before_it_is_forgotten(
     assert outline(d.decide(stored, seen(A.ABSENT), late, GRACE, NOW)) == [*LEAVE, after]
 
 
-def test_what_exceeds_its_time_limit_unhindered_is_killed_for_it_before_it_is_given_up() -> None:
+def test_an_attempt_beyond_its_time_limit_is_killed_before_it_is_given_up() -> None:
     stored = job(P.RUNNING, started_at=NOW - 90, spec={"time_limit": 50})  # and a grace, and a margin
     kill, again = d.decide(stored, seen(A.RUNNING), NOW, GRACE)
     assert isinstance(kill, d.Kill)
