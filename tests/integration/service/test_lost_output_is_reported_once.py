@@ -22,7 +22,7 @@ LOST = 46
 LASTS = {"DURATION": 600, "STOP": 0.02, "LOST": LOST}
 CUTS: dict[str, tuple[type, str]] = {
     "": (Reconciler, ""),
-    "in the timeline": (Reconciler, "_report"),
+    "in the timeline": (Reconciler, "_add_steps"),
     "killed": (FencedEffects, "kill"),
     "forgotten": (FencedEffects, "forget"),
     "swept": (MetricsService, "store_spooled"),

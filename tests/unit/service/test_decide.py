@@ -49,8 +49,8 @@ def outline(actions: list[d.Action]) -> list[str]:
 def said_before(actions: list[d.Action]) -> list[Step]:
     """Steps that are in the timeline before that of the move, if any, and before the attempt is forgotten, if it is."""
     words = outline(actions)
-    assert "Report" not in words or "Forget" not in words or words.index("Report") < words.index("Forget")
-    steps = [step for action in actions if isinstance(action, d.Report) for step in action.steps]
+    assert "AddSteps" not in words or "Forget" not in words or words.index("AddSteps") < words.index("Forget")
+    steps = [step for action in actions if isinstance(action, d.AddSteps) for step in action.steps]
     return steps + [step for action in actions if isinstance(action, Move) for step in action.before]
 
 
@@ -85,7 +85,7 @@ TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.SUSPENDING, T.SUSPEND, A.RUNNING, ["Stop", "CheckAgain"]),
     (P.SUSPENDING, T.SUSPEND, A.STOPPED, [*LEAVE, "suspended"]),
     (P.SUSPENDING, T.SUSPEND, A.ABSENT, [*LEAVE, "suspended"]),
-    (P.SUSPENDING, T.SUSPEND, A.LOST, ["Collect", "Report", "Forget", "SweepPoints", "suspended"]),
+    (P.SUSPENDING, T.SUSPEND, A.LOST, ["Collect", "AddSteps", "Forget", "SweepPoints", "suspended"]),
     (P.SUSPENDING, T.RUN, A.STOPPED, [*LEAVE, "suspended"]),
     (P.SUSPENDING, T.SUSPEND, A.SUCCEEDED, ["finishing"]),
     (P.SUSPENDING, T.SUSPEND, A.FAILED, ["finishing"]),
@@ -230,7 +230,7 @@ def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> No
         d.CheckAgain(NOW - 41 + 50),
     ]
     gone = d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 51)
-    assert outline(gone) == ["Collect", "Report", "Forget"]
+    assert outline(gone) == ["Collect", "AddSteps", "Forget"]
 
 
 def test_how_ranks_of_a_cancelled_job_ended_is_stored_before_it_is_forgotten() -> None:
@@ -383,13 +383,13 @@ def test_an_attempt_that_had_to_be_killed_is_observed_before_it_is_forgotten(
         (0, "the last lines of its output may be"),
     ):
         actions = d.decide(stored, seen(A.LOST, lost_lines=lost), due, GRACE, NOW)
-        assert outline(actions) == ["Collect", "Report", "Forget", "SweepPoints", after]
+        assert outline(actions) == ["Collect", "AddSteps", "Forget", "SweepPoints", after]
         (step,) = said_before(actions)
         assert (step.kind, step.once) == ("output-lost", True)
         assert str(step.message).startswith(text)
     # nobody can tell: its node is away
     actions = d.decide(stored, seen(A.RUNNING), late, GRACE, NOW)
-    assert outline(actions) == ["Collect", "Report", "Forget"]
+    assert outline(actions) == ["Collect", "AddSteps", "Forget"]
     assert [step.kind for step in said_before(actions)] == ["output-lost"]
     assert outline(d.decide(stored, seen(A.ABSENT), late, GRACE, NOW)) == [*LEAVE, after]
 

@@ -81,7 +81,7 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AddSteps:
     """Store steps of the timeline, by themselves."""
 
     steps: tuple[Step, ...]
@@ -128,7 +128,7 @@ Action = (
     | Stop
     | Relimit
     | Kill
-    | Report
+    | AddSteps
     | Collect
     | SweepPoints
     | Forget
@@ -574,7 +574,7 @@ def _see_to_its_end(t: _Turn) -> list[Action]:
         return [CheckAgain(deadline)]
     if t.now < deadline + KILL_MARGIN_S:
         return [Kill(), CheckAgain(deadline + KILL_MARGIN_S)]
-    return [Collect(), Report((_CUT,)), Forget()]
+    return [Collect(), AddSteps((_CUT,)), Forget()]
 
 
 def _leave(t: _Turn, move: Move) -> list[Action]:
@@ -586,7 +586,7 @@ def _leave(t: _Turn, move: Move) -> list[Action]:
     steps = tuple(replace(step, once=True) for step in move.before)
     if t.seen.phase is A.LOST and not t.seen.lost_lines:
         steps = (*steps, _CUT)
-    report = [Report(steps)] if steps else []
+    report = [AddSteps(steps)] if steps else []
     return [Collect(), *report, Forget(), SweepPoints(), changed(move, before=())]
 
 

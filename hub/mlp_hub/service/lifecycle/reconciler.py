@@ -209,8 +209,8 @@ class Reconciler:
                     if not memory.killed:
                         await self._effects.kill(job.attempt, action.failure)
                         memory.killed = again = True
-                case d.Report():
-                    await self._report(job, action.steps)
+                case d.AddSteps():
+                    await self._add_steps(job, action.steps)
                 case d.Collect():
                     await self._effects.collect(attempt_of(job))
                 case d.Forget():
@@ -295,7 +295,7 @@ class Reconciler:
 
         await self._board.commit(work)
 
-    async def _report(self, job: Job, steps: Sequence[Step]) -> None:
+    async def _add_steps(self, job: Job, steps: Sequence[Step]) -> None:
         """Store steps of a job's timeline; the job stays as it is."""
         now = self._clock()
 
