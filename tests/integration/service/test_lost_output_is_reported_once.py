@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,11 +12,20 @@ from typing import Any
 import pytest
 
 from mlp_api.jobs.jobs import Job
+from mlp_hub import sandbox
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.sandbox.shim import files
+from mlp_hub.sandbox.shim.logs import losses
+from mlp_hub.service.config import DiskPolicy
+from mlp_hub.service.disk.rules import MIB
 from mlp_hub.service.lifecycle import next_action
 from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.reconciler import Reconciler
 from mlp_hub.service.metrics.service import MetricsService
+from support import no_files
+from support.executors.executor_lab import ROOT
+from support.executors.small_disk import KINDS, small_disk
+from support.rigs import disk_rig
 from support.rigs.platform_rig import Rig, node, running_rig
 from support.waiting import until
 
@@ -212,3 +223,64 @@ async def test_many_that_are_stopped_at_once_report_each_their_own(tmp_path: Pat
             await rig.until(name, "suspended")
             kinds = [event.kind for event in await rig.platform.jobs.events(SYSTEM, "ann", name)]
             assert kinds.count("output-lost") == 1
+
+
+PRINTS = """
+import os, time
+with open("/workspace/metrics/0.0.a.jsonl", "w") as spool:
+    spool.write('{"lost":0}\\n{"n": 1, "t": 1.0, "v": {"progress": 7}}\\n')
+print("up", flush=True)
+while not os.path.exists("/workspace/ckpt/go"): time.sleep(0.005)
+for n in range(46): print(n, "x" * 500, flush=True)
+os.unlink("/workspace/ckpt/go")
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not ROOT, reason="only root may mount")
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_a_frozen_shim_could_not_write_as_its_job_was_suspended(tmp_path: Path, kind: str) -> None:
+    if sandbox.capabilities().mode is None:
+        pytest.skip("no sandbox can be made on this machine")
+    with small_disk(tmp_path / "disk", 256, kind) as disk:
+        async with disk_rig.running_rig(disk, DiskPolicy(floor=MIB)) as rig:
+            await rig.go("j", PRINTS)
+            job = await rig.platform.jobs.get(SYSTEM, "ann", "j")
+            run_dir, go = disk.root / "jobs-run" / f"{job.uid}.0", rig.workspace("ann", "j") / "ckpt" / "go"
+            log = rig.workspace("ann", "j") / "log" / "rank-0.log"
+
+            async def is_up() -> bool:
+                return b" up" in await asyncio.to_thread(log.read_bytes)
+
+            await until(is_up, what="the first line")
+            shim = files.read_json(str(run_dir), "claim")
+            assert shim is not None
+            os.kill(shim["pid"], signal.SIGSTOP)
+            await rig.platform.jobs.suspend(SYSTEM, "ann", "j")
+
+            async def is_asked() -> bool:
+                return await asyncio.to_thread((run_dir / "stop.json").exists)
+
+            await until(is_asked, what="the request to end")
+            no_files.ignore()
+            await rig.platform.stop()
+            await asyncio.to_thread(disk.fill)
+            await asyncio.to_thread(go.touch)
+
+            async def has_printed() -> bool:
+                return not await asyncio.to_thread(go.exists)
+
+            await until(has_printed, what="its lines")
+            os.kill(shim["pid"], signal.SIGCONT)
+
+            async def has_lost() -> int:
+                return await asyncio.to_thread(losses.count_of, str(run_dir))
+
+            await until(has_lost, what="lines to be lost")
+            await asyncio.to_thread(disk.free)
+            rig.platform = rig.make()
+            await rig.start()
+            await rig.until("j", "suspended")
+            (first,) = await of_attempts(rig)
+            assert first[-2:] == ["asked-to-end", "suspended"]
+            assert first.count("output-lost") == 1
