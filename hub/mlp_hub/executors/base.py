@@ -382,6 +382,14 @@ class Executor(Protocol):
         """
         ...
 
+    async def kill(self, attempt: str, epoch: int = 0, failure: Failure | None = None) -> None:
+        """End all ranks at once, also where what watches over them does not answer; can be repeated.
+
+        It comes some time after a `stop` that was without effect. The attempt is observed as ended, soon,
+        and its traces stay until it is forgotten. `failure` as in `stop`.
+        """
+        ...
+
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
         """Limit a started attempt to `time_limit` seconds from its start, None for no limit; can be repeated.
 

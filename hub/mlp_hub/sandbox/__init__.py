@@ -11,6 +11,7 @@ from mlp_hub.domain.text import one_line
 from mlp_hub.safe_path import DirHandle
 from mlp_hub.sandbox.capabilities import Capabilities, Missing, capabilities
 from mlp_hub.sandbox.control import (
+    Why,
     inspect,
     kill,
     launch,
@@ -20,6 +21,7 @@ from mlp_hub.sandbox.control import (
     remove_leftovers,
     signal,
     stop,
+    why_stopped,
 )
 from mlp_hub.sandbox.environment import environment_binds
 from mlp_hub.sandbox.errors import SandboxUnavailable
@@ -60,6 +62,7 @@ __all__ = [
     "SandboxSpec",
     "SandboxState",
     "SandboxUnavailable",
+    "Why",
     "capabilities",
     "ensure_home",
     "ensure_stored",
@@ -81,4 +84,5 @@ __all__ = [
     "signal",
     "stop",
     "thread_variables",
+    "why_stopped",
 ]

@@ -32,6 +32,10 @@ SHIM = str(
     Path(shim.__file__).resolve().parent / "__main__.py"
 )  # of this version, whatever is installed later
 _CLAIM = ("pid", "start", "boot")
+ANSWERS_S = 5.0
+"""Tuning: seconds until a shim that was told to end all at once is killed itself: its word on the end, for those who wait."""
+Why = tuple[str, str, Any]
+"""Reason for a request to end: a cause, a message, and the message as data."""
 _OUTSIDE = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 
@@ -164,7 +168,8 @@ def inspect(run_dir: str) -> SandboxState:
     try:
         return _inspect(run_dir)
     except files.UnreadableFile as torn:
-        return SandboxState(SandboxPhase.LOST, unreadable=torn.path, holds=torn.what)
+        lost_lines = count_of(run_dir)
+        return SandboxState(SandboxPhase.LOST, unreadable=torn.path, holds=torn.what, lost_lines=lost_lines)
 
 
 def _inspect(run_dir: str) -> SandboxState:
@@ -175,7 +180,7 @@ def _inspect(run_dir: str) -> SandboxState:
     if claim is None:
         spec = files.read_json(run_dir, "spec.json", "boot")
         lost = spec is not None and spec["boot"] != files.boot_id()
-        return SandboxState(SandboxPhase.LOST) if lost else ABSENT
+        return SandboxState(SandboxPhase.LOST, lost_lines=count_of(run_dir)) if lost else ABSENT
     alive = _alive(claim)
     state: dict[str, Any] = files.read_json_if_whole(run_dir, "state.json") or {}
     if not alive:  # it may have ended between the two looks
@@ -275,7 +280,7 @@ def signal(run_dir: str, signum: int) -> int:
     return sum(files.send_signal(pid, signum) for pid in main_processes(run_dir))
 
 
-def stop(run_dir: str, grace_s: float, why: tuple[str, str, Any] | None = None) -> None:
+def stop(run_dir: str, grace_s: float, why: Why | None = None) -> None:
     """Ask the program to end (SIGTERM), kill it after the grace; returns at once, may be repeated.
 
     A shorter grace than an earlier call's wins. `why`, a cause, a message and the same as data, makes it a failure: the first one
@@ -295,6 +300,12 @@ def stop(run_dir: str, grace_s: float, why: tuple[str, str, Any] | None = None) 
         files.send_signal(claim["pid"], signals.SIGTERM, claim["start"])
 
 
+def why_stopped(run_dir: str) -> Why | None:
+    """Return the reason with which the program was asked to end; None without one."""
+    why = (files.read_json_if_whole(run_dir, "stop.json", "deadline") or {}).get("why")
+    return None if not why else (why[0], why[1], why[2])
+
+
 def limit(run_dir: str, time_limit: float | None) -> None:
     """Limit the program to `time_limit` seconds from its start, None for no limit; can be repeated."""
     claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM)
@@ -305,15 +316,15 @@ def limit(run_dir: str, time_limit: float | None) -> None:
         files.send_signal(claim["pid"], signals.SIGTERM, claim["start"])
 
 
-def kill(run_dir: str) -> None:
-    """End the sandbox now, whatever state its shim is in; returns when nothing of it lives any more."""
+def kill(run_dir: str, why: Why | None = None) -> None:
+    """End the sandbox now, whatever state its shim is in; returns when nothing of it lives any more. `why` as for `stop`."""
     claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM)
     if claim is None:
         _kill_inside(run_dir)
         return
     with contextlib.suppress(OSError):  # where it cannot even be asked
-        stop(run_dir, 0.0)
-    if not _wait(claim, 5.0) and _alive(claim):  # everything inside dies with it
+        stop(run_dir, 0.0, why)
+    if not _wait(claim, ANSWERS_S) and _alive(claim):  # everything inside dies with it
         files.send_signal(claim["pid"], signals.SIGKILL, claim["start"])
         _wait(claim, 5.0)
     remove_leftovers(run_dir)

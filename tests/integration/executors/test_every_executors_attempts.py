@@ -123,6 +123,20 @@ class TestAttempts(Contract):
             seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
             assert seen.failure is None
 
+    async def test_a_killed_attempt_is_stopped_and_not_forgotten(self) -> None:
+        async with self.executing() as executor:
+            spec = self.attempt("lasts")
+            await executor.kill("nobody.0")
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
+            await executor.kill(spec.attempt)
+            await executor.kill(spec.attempt)
+            seen = await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+            assert seen.failure is None
+            assert list(await executor.known()) == [spec.attempt]
+            await executor.kill(spec.attempt)
+            assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.STOPPED
+
     async def test_ranks_that_were_asked_to_stop_are_stopped_and_not_failed(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("lasts", workers=2)

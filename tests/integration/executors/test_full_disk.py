@@ -14,6 +14,7 @@ import pytest
 
 from mlp_hub import sandbox
 from mlp_hub.executors.base import AttemptPhase, LaunchSpec
+from mlp_hub.sandbox import control
 from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.logs import losses
 from support.executors.executor_lab import ENDED, ROOT, Lab, eventually, until
@@ -161,6 +162,34 @@ async def test_lines_that_were_lost_are_counted_also_where_the_shim_is_killed_be
     os.kill(shim["pid"], signal.SIGKILL)
     seen = await until(executor, spec.attempt, {AttemptPhase.LOST})
     assert 0 < seen.lost_lines <= 31
+    disk.free()
+    await executor.close()
+
+
+async def test_a_frozen_shim_is_killed_and_its_lost_lines_are_known_until_it_is_forgotten(
+    full_lab: Lab, disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "ANSWERS_S", 0.1)
+    code = WAITS + "until('go')\nfor _ in range(30): print('x' * 1000)\nprint(flush=True)\nuntil('end')"
+    executor = full_lab.executor()
+    spec = full_lab.spec(code)
+    await executor.start(spec)
+    await eventually(lambda: full_lab.output(spec) == ["up"])
+    disk.fill()
+    say(full_lab, spec, "go")
+    await eventually(lambda: losses.count_of(full_lab.run_dir(spec)) > 0)
+    shim = files.read_json(full_lab.run_dir(spec), "claim")
+    assert shim is not None
+    os.kill(shim["pid"], signal.SIGSTOP)
+    await executor.kill(spec.attempt)
+    seen = (await executor.observe([spec.attempt]))[spec.attempt]
+    assert seen.phase is AttemptPhase.LOST
+    assert 0 < seen.lost_lines <= 31
+    again = full_lab.executor()  # the next service finds the same
+    assert (await again.observe([spec.attempt]))[spec.attempt].lost_lines == seen.lost_lines
+    await again.close()
+    await executor.forget(spec.attempt)
+    assert (await executor.observe([spec.attempt]))[spec.attempt].phase is AttemptPhase.ABSENT
     disk.free()
     await executor.close()
 

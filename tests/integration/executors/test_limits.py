@@ -9,11 +9,12 @@ import time
 
 import pytest
 
-from mlp_hub.domain.jobs.job import Cause, Hint
+from mlp_hub.domain.jobs.job import Cause, Failure, Hint
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import STATE, AttemptPhase
 from mlp_hub.executors.shared_volume.logs import read_log, tail_log
-from mlp_hub.sandbox import capabilities
+from mlp_hub.sandbox import capabilities, control
+from mlp_hub.sandbox.shim import files
 from support.executors.executor_lab import ENDED, Lab, eventually, until
 
 SMALL = Resources(cpu=1000, ram=128)
@@ -354,3 +355,22 @@ def test_files_of_the_home_directory_run_with_their_arguments(lab: Lab, name: st
     spec = lab.spec(None, entry=name, args=("--epochs", "5"))
     assert lab.run(spec).phase is AttemptPhase.SUCCEEDED
     assert lab.output(spec) == ["args --epochs 5"]
+
+
+async def test_a_frozen_shim_of_a_job_beyond_its_limit_is_killed_for_that(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control, "ANSWERS_S", 0.1)
+    executor = lab.executor()
+    spec = lab.spec("import time\nprint('up', flush=True)\ntime.sleep(600)")
+    await executor.start(spec)
+    await eventually(lambda: lab.output(spec) == ["up"])
+    shim = files.read_json(lab.run_dir(spec), "claim")
+    assert shim is not None
+    os.kill(shim["pid"], signal.SIGSTOP)
+    late = Failure(Cause.TIME_LIMIT, message="ran longer than its time limit of 1 s")
+    await executor.kill(spec.attempt, 0, late)
+    seen = await until(executor, spec.attempt, ENDED)
+    assert (seen.phase, seen.failure) == (AttemptPhase.FAILED, late)  # as nobody runs it again
+    await executor.forget(spec.attempt)
+    await executor.close()

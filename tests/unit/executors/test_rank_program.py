@@ -18,6 +18,7 @@ import pytest
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.executors.base import Code, LaunchSpec
+from mlp_hub.executors.kubernetes import records
 from mlp_hub.executors.kubernetes.gang import describe
 from mlp_hub.executors.kubernetes.gang.files import paths
 from mlp_hub.executors.kubernetes.installation import Installation
@@ -44,10 +45,11 @@ class Pod:
     def log(self) -> Path:
         return self.root / "log"
 
-    def begin(self, rank: int = 0, **env: str) -> subprocess.Popen[bytes]:
+    def begin(self, rank: int = 0, most_bytes: int = 0, **env: str) -> subprocess.Popen[bytes]:
         (self.root / "files" / "plan.json").write_text(json.dumps(self.plan))
+        limit = ["prlimit", f"--fsize={most_bytes}"] if most_bytes else []
         return subprocess.Popen(
-            [sys.executable, "-IS", str(self.root / "files" / "start.py")],
+            [*limit, sys.executable, "-IS", str(self.root / "files" / "start.py")],
             env={"PATH": os.environ["PATH"], "MLP_FIRST_RANK": "0", "MLP_INDEX": str(rank),
                  "MLP_RANK_FILES": str(self.root / "files"), **env},
             stdout=subprocess.PIPE,
@@ -248,6 +250,40 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_background_processes_of_a_program_do_not_keep_its_rank_alive(tmp_path: Path) -> None:
     here = pod(tmp_path, "import subprocess; subprocess.Popen(['sleep', '1000']); print('done')")
     assert here.run()[:2] == (0, "done\n")
+
+
+def test_lines_that_a_rank_lost_before_it_was_killed_are_counted(tmp_path: Path) -> None:
+    here = pod(
+        tmp_path, "import time\nfor n in range(60): print(n, 'x' * 300, flush=True)\ntime.sleep(600)\n"
+    )
+    rank = here.begin(most_bytes=8192)  # where there is no room, as on a full disk
+    assert records.lost_lines(str(tmp_path), "a-1", [0]) == 0
+    wait_for(lambda: records.lost_lines(str(tmp_path), "a-1", [0]) + len(here.lines()) == 60)
+    rank.kill()
+    rank.communicate()
+    assert here.report()["state"] == "running"  # and it says no more
+    assert 0 < records.lost_lines(str(tmp_path), "a-1", [0, 1]) < 60
+
+
+def test_a_rank_that_lost_nothing_leaves_no_number(tmp_path: Path) -> None:
+    here = pod(tmp_path, "print('well')")
+    assert here.run()[0] == 0
+    assert not list(here.log.glob("*.lost"))
+    here.plan["program"] = ["/nowhere"]
+    assert here.run()[0] == 127
+    assert not list(here.log.glob("*.lost"))
+
+
+@pytest.mark.parametrize("text", [b"-7", b"many", b"9" * 4096, b"", b"\xff\0", b"99999999999"])
+def test_a_number_of_lost_lines_that_its_program_wrote_is_not_believed(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "a-1.0.lost").write_bytes(text)
+    (tmp_path / "secret").write_text("7")
+    (tmp_path / "log" / "a-1.1.lost").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "log" / "a-1.2.lost")
+    (tmp_path / "log" / "a-1.3.lost").mkdir()
+    (tmp_path / "log" / "a-1.4.lost").write_bytes(b"%020d" % 3)
+    assert records.lost_lines(str(tmp_path), "a-1", range(6)) == 3
 
 
 def test_the_leaders_pod_ends_when_the_others_have(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mlp_hub import durable, sandbox
-from mlp_hub.domain.jobs.job import Cause
+from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.executors.local.executor import LocalExecutor
 from mlp_hub.executors.shared_volume.directories import Directories
@@ -103,6 +103,38 @@ def test_each_file_of_a_run_directory_may_be_torn_and_the_directory_is_still_rem
     sandbox.limit(str(run_dir), 1.0)
     sandbox.remove(str(run_dir))
     assert not run_dir.exists()
+
+
+@pytest.mark.parametrize("how", TEARS)
+@pytest.mark.parametrize("name", ["claim", "spec.json", "state.json"])
+def test_lines_that_an_attempt_lost_are_known_whatever_became_of_its_other_files(
+    tmp_path: Path, name: str, how: str
+) -> None:
+    run_dir = begun(tmp_path / "jobs-run" / "a.1")
+    (run_dir / "lost").write_bytes(b"%020d" % 46)
+    tear(run_dir / name, how)
+    assert seen(tmp_path, "a.1")["a.1"].lost_lines == 46
+    tear(run_dir / "lost", how)
+    assert seen(tmp_path, "a.1")["a.1"].lost_lines == 0
+
+
+def test_lines_that_an_attempt_lost_are_known_where_a_power_cut_took_its_claim(tmp_path: Path) -> None:
+    run_dir = begun(tmp_path / "jobs-run" / "a.1")
+    (run_dir / "lost").write_bytes(b"%020d" % 46)
+    (run_dir / "claim").unlink()
+    found = seen(tmp_path, "a.1")["a.1"]
+    assert (found.phase, found.lost_lines) == (AttemptPhase.LOST, 46)
+
+
+def test_an_attempt_that_was_asked_to_end_for_a_reason_and_vanished_has_ended_for_it(tmp_path: Path) -> None:
+    run_dir = begun(tmp_path / "jobs-run" / "a.1")
+    why = ("time-limit", "it ran too long", None)
+    files.write_json(str(run_dir), "stop.json", {"deadline": 1.0, "why": why})
+    found = seen(tmp_path, "a.1")["a.1"]
+    assert (found.phase, found.failure) == (
+        AttemptPhase.FAILED,
+        Failure(Cause.TIME_LIMIT, message="it ran too long"),
+    )
 
 
 def test_how_an_attempt_ended_is_known_whatever_became_of_its_claim(tmp_path: Path) -> None:

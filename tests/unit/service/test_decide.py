@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from mlp_hub.domain.jobs.job import JOB_MACHINE, Cause, Failure, Hint, Job, JobSpec, Phase, RankStatus, Target
+from mlp_hub.domain.jobs.job import (
+    ALIVE,
+    JOB_MACHINE,
+    Cause,
+    Failure,
+    Hint,
+    Job,
+    JobSpec,
+    Phase,
+    RankStatus,
+    Target,
+)
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d
@@ -33,6 +44,14 @@ def seen(phase: AttemptPhase, failure: Failure | None = None, **more: Any) -> Ob
 def outline(actions: list[d.Action]) -> list[str]:
     """Actions as words: a move by the phase it leads to."""
     return [a.new.phase.value if isinstance(a, Move) else type(a).__name__ for a in actions]
+
+
+def said_before(actions: list[d.Action]) -> list[Step]:
+    """Steps that are in the timeline before that of the move, if any, and before the attempt is forgotten, if it is."""
+    words = outline(actions)
+    assert "AddSteps" not in words or "Forget" not in words or words.index("AddSteps") < words.index("Forget")
+    steps = [step for action in actions if isinstance(action, d.AddSteps) for step in action.steps]
+    return steps + [step for action in actions if isinstance(action, Move) for step in action.before]
 
 
 LEAVE = ["Collect", "Forget", "SweepPoints"]
@@ -66,7 +85,7 @@ TABLE: list[tuple[Phase, Target, AttemptPhase, list[str]]] = [
     (P.SUSPENDING, T.SUSPEND, A.RUNNING, ["Stop", "CheckAgain"]),
     (P.SUSPENDING, T.SUSPEND, A.STOPPED, [*LEAVE, "suspended"]),
     (P.SUSPENDING, T.SUSPEND, A.ABSENT, [*LEAVE, "suspended"]),
-    (P.SUSPENDING, T.SUSPEND, A.LOST, [*LEAVE, "suspended"]),
+    (P.SUSPENDING, T.SUSPEND, A.LOST, ["Collect", "AddSteps", "Forget", "SweepPoints", "suspended"]),
     (P.SUSPENDING, T.RUN, A.STOPPED, [*LEAVE, "suspended"]),
     (P.SUSPENDING, T.SUSPEND, A.SUCCEEDED, ["finishing"]),
     (P.SUSPENDING, T.SUSPEND, A.FAILED, ["finishing"]),
@@ -207,9 +226,11 @@ def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> No
     stored = job(P.CANCELLING, T.CANCEL)
     assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 1) == [d.CheckAgain(NOW - 1 + 40)]
     assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 41) == [
-        d.Collect(),
-        d.Forget(),
+        d.Kill(),
+        d.CheckAgain(NOW - 41 + 50),
     ]
+    gone = d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 51)
+    assert outline(gone) == ["Collect", "AddSteps", "Forget"]
 
 
 def test_how_ranks_of_a_cancelled_job_ended_is_stored_before_it_is_forgotten() -> None:
@@ -242,7 +263,7 @@ def test_a_wall_clock_that_was_put_forward_ends_no_job() -> None:
     runs = seen(A.RUNNING)
     end = 300 + GRACE + d.KILL_MARGIN_S
     assert d.decide(stored, runs, NOW + 3600, GRACE, watched_s=25.0) == [d.CheckAgain(NOW + 3600 - 25 + end)]
-    assert isinstance(d.decide(stored, runs, NOW, GRACE, watched_s=end)[0], Move)
+    assert isinstance(d.decide(stored, runs, NOW, GRACE, watched_s=end)[0], d.Kill)
 
 
 def test_the_final_message_of_a_job_is_its_failure_and_not_the_reason_for_the_delay() -> None:
@@ -317,9 +338,72 @@ def test_lost_lines_are_told_once_before_the_end(
     phase: Phase, target: Target, sight: AttemptPhase, told: int
 ) -> None:
     actions = d.decide(job(phase, target), seen(sight, lost_lines=320), 100.0, 30.0)
-    before = [(step.kind, str(step.message)) for a in actions if isinstance(a, Move) for step in a.before]
+    before = [(step.kind, str(step.message)) for step in said_before(actions)]
     text = "320 lines of its output could not be kept; if there was room again before its end, its log shows where and why"
     assert before == [("output-lost", text)] * told
+
+
+@pytest.mark.parametrize("phase", sorted(ALIVE))
+@pytest.mark.parametrize("target", list(Target))
+@pytest.mark.parametrize("sight", [A.SUCCEEDED, A.FAILED, A.STOPPED, A.LOST])
+def test_nothing_is_forgotten_of_an_end_before_it_is_in_the_timeline(
+    phase: Phase, target: Target, sight: AttemptPhase
+) -> None:
+    there = seen(sight, lost_lines=46, ending=AskedToEnd(NOW - 2), memory_kills=(0,), finished_at=NOW)
+    actions = d.decide(job(phase, target, resize_to=("n1",)), there, NOW, GRACE)
+    moves = [action for action in actions if isinstance(action, Move)]
+    goes_on = not any(isinstance(action, d.Forget) for action in actions) and all(
+        move.new.phase in ALIVE for move in moves
+    )
+    steps = [step for step in said_before(actions) if step.kind != "started"]
+    told = [] if goes_on else ["output-lost", "asked-to-end", "memory-killed"]
+    assert [step.kind for step in steps] == told
+    assert all(step.once for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("phase", "target", "after"),
+    [
+        (P.SUSPENDING, T.SUSPEND, "suspended"),
+        (P.PREEMPTING, T.PREEMPT, "queued"),
+        (P.RESIZING, T.RESIZE, "admitted"),
+        (P.CANCELLING, T.CANCEL, "cancelled"),
+    ],
+)
+def test_an_attempt_that_had_to_be_killed_is_observed_before_it_is_forgotten(
+    phase: Phase, target: Target, after: str
+) -> None:
+    stored = job(phase, target, resize_to=("n1",) if phase is P.RESIZING else ())
+    due = NOW + GRACE + d.KILL_MARGIN_S
+    late = due + d.KILL_MARGIN_S
+    assert d.decide(stored, seen(A.RUNNING), due, GRACE, NOW) == [d.Kill(), d.CheckAgain(late)]
+    # it is gone, and its executor knows how many lines it had lost, or nothing
+    for lost, text in (
+        (3, "3 lines of its output could not be kept"),
+        (0, "the last lines of its output may be"),
+    ):
+        actions = d.decide(stored, seen(A.LOST, lost_lines=lost), due, GRACE, NOW)
+        assert outline(actions) == ["Collect", "AddSteps", "Forget", "SweepPoints", after]
+        (step,) = said_before(actions)
+        assert (step.kind, step.once) == ("output-lost", True)
+        assert str(step.message).startswith(text)
+    # nobody can tell: its node is away
+    actions = d.decide(stored, seen(A.RUNNING), late, GRACE, NOW)
+    assert outline(actions) == ["Collect", "AddSteps", "Forget"]
+    assert [step.kind for step in said_before(actions)] == ["output-lost"]
+    assert outline(d.decide(stored, seen(A.ABSENT), late, GRACE, NOW)) == [*LEAVE, after]
+
+
+def test_an_attempt_beyond_its_time_limit_is_killed_before_it_is_given_up() -> None:
+    stored = job(P.RUNNING, started_at=NOW - 90, spec={"time_limit": 50})  # and a grace, and a margin
+    kill, again = d.decide(stored, seen(A.RUNNING), NOW, GRACE)
+    assert isinstance(kill, d.Kill)
+    assert kill.failure is not None
+    assert kill.failure.cause is Cause.TIME_LIMIT
+    assert again == d.CheckAgain(NOW + d.KILL_MARGIN_S)
+    actions = d.decide(stored, seen(A.RUNNING), NOW + d.KILL_MARGIN_S, GRACE)
+    assert outline(actions) == ["finishing"]
+    assert [step.kind for step in said_before(actions)] == ["output-lost"]
 
 
 def test_steps_before_a_move_precede_it_in_the_timeline() -> None:
@@ -413,8 +497,8 @@ def test_the_timeline_tells_what_came_of_the_request_to_end(
     late = Failure(Cause.TIME_LIMIT) if end is A.FAILED else None
     there = seen(end, late, finished_at=NOW, ending=ending)
     old = job(phase, target, resize_to=("n1",) if phase is P.RESIZING else ())
-    move = next(a for a in d.decide(old, there, NOW, GRACE) if isinstance(a, Move))
-    assert [(step.kind, str(step.message), step.at) for step in move.before] == [("asked-to-end", told, NOW)]
+    steps = said_before(d.decide(old, there, NOW, GRACE))
+    assert [(step.kind, str(step.message), step.at) for step in steps] == [("asked-to-end", told, NOW)]
 
 
 def test_a_remark_is_told_once_and_is_gone_when_it_holds_no_more() -> None:

@@ -209,6 +209,10 @@ class KubernetesExecutor(SharedVolumeLogs):
                 claim = await self._write_end(claim, End(phase, self._clock(), grace_s, failure))
             await self._remove(claim, grace_s)
 
+    async def kill(self, attempt: str, epoch: int = 0, failure: Failure | None = None) -> None:
+        """Delete its pods again, now without a grace: a frozen process is killed by the kubelet."""
+        await self.stop(attempt, 0.0, epoch, failure)
+
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
         """Do nothing: a pod keeps the limit that it was started with."""
 
@@ -404,8 +408,21 @@ class KubernetesExecutor(SharedVolumeLogs):
             )
         )
         if verdict.seen.phase in ENDED:
+            verdict = replace(verdict, seen=await self._with_lost_lines(verdict.seen, claim, found))
             self._final[claim.attempt] = claim.uid, verdict.seen
         return verdict
+
+    async def _with_lost_lines(
+        self, seen: Observation, claim: AttemptClaim, found: Mapping[int, records.RankRecord]
+    ) -> Observation:
+        """Add the lines that ranks lost which did not come to record their end."""
+        ranks = range(len(claim.about.roles))
+        cut = [rank for rank in ranks if found.get(rank, records.RUNNING).state == records.RUNNING.state]
+        if not cut:
+            return seen
+        workspace = self._directories.workspace(claim.about.of_run)
+        lost = await self._look(records.lost_lines, workspace, claim.attempt, cut)
+        return replace(seen, lost_lines=seen.lost_lines + lost)
 
     async def _lives_on(self, claim: AttemptClaim) -> bool:
         """Return whether pods continue after the end of an attempt.

@@ -6,9 +6,10 @@ is trusted to have the right type or size, or to be printable text.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from json import JSONDecodeError
 from typing import Any
@@ -16,12 +17,15 @@ from typing import Any
 from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.text import one_line, readable
 from mlp_hub.safe_path import DirHandle
+from mlp_hub.sandbox.shim.logs.losses import parsed
 
 _MOST = 64 << 10
 """Safety: bytes of one record: its tail of error output is bounded, and it is its user's to write."""
 _CAUSES = frozenset(cause.value for cause in Cause)
 _MOST_USE = 2 << 10
 """Safety: bytes of a rank's report of its use, for the same reason."""
+_MOST_DIGITS = 20
+"""Safety: bytes of a rank's number of lost lines, for the same reason."""
 _MOST_CORES, _MOST_MIB = 1e5, 1 << 40
 """Safety: more than any rank can use: it is the rank that says so."""
 _LATEST = 1e11
@@ -81,6 +85,7 @@ class RankRecord:
         )
 
 
+RUNNING = RankRecord()
 _TIMES = ("started_at", "finished_at", "container_at", "first_line_at", "asked_at")
 
 
@@ -98,6 +103,16 @@ def read(workspace: str, attempt: str, ranks: int) -> Mapping[int, RankRecord]:
     except OSError:
         return found  # there is no log yet
     return found
+
+
+def lost_lines(workspace: str, attempt: str, ranks: Iterable[int]) -> int:
+    """Return how many lines ranks lost that were killed before they recorded their end, as far as they noted it down."""
+    count = 0
+    with contextlib.suppress(OSError), DirHandle.at(workspace) as outer, outer.inside("log") as log:
+        for rank in ranks:
+            with contextlib.suppress(OSError, ValueError), log.read(f"{attempt}.{rank}.lost") as file:
+                count += _whole(parsed(file.read(_MOST_DIGITS))) or 0
+    return count
 
 
 def _read_json(log: DirHandle, name: str, most: int) -> dict[str, Any] | None:

@@ -240,8 +240,13 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     ) -> None:
         """Send SIGTERM to all ranks, SIGKILL after the grace; returns at once."""
         await self._open()
-        why = None if failure is None else (failure.cause.value, failure.message, failure.said)
-        await asyncio.to_thread(self._stop, self._dir(attempt), grace_s, why, epoch)
+        await asyncio.to_thread(self._stop, self._dir(attempt), grace_s, _why(failure), epoch)
+
+    async def kill(self, attempt: str, epoch: int = 0, failure: Failure | None = None) -> None:
+        """End the sandbox, with its shim if that does not answer; the run directory stays."""
+        await self._open()
+        await asyncio.to_thread(self._kill, self._dir(attempt), _why(failure), epoch)
+        self._changed(attempt)
 
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
         """Tell the shim, which keeps the time."""
@@ -304,9 +309,13 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
                 self._launch(spec, run_dir)
         return self._watch.watch_directory(run_dir, sandbox.inspect(run_dir).shim_pid)
 
-    def _stop(self, run_dir: str, grace_s: float, why: tuple[str, str, Any] | None, epoch: int) -> None:
+    def _stop(self, run_dir: str, grace_s: float, why: sandbox.Why | None, epoch: int) -> None:
         with self._fence.acting(epoch):
             sandbox.stop(run_dir, grace_s, why)
+
+    def _kill(self, run_dir: str, why: sandbox.Why | None, epoch: int) -> None:
+        with self._fence.acting(epoch):
+            sandbox.kill(run_dir, why)
 
     def _limit(self, run_dir: str, time_limit: float | None, epoch: int) -> None:
         with self._fence.acting(epoch):
@@ -434,6 +443,8 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             # by what the job wrote, and it would again: no retry is spared
             phase = AttemptPhase.FAILED
             failure = Failure(Cause.OUT_OF_MEMORY, message=str(RAN_OUT), said=to_data(RAN_OUT))
+        elif state.phase is SandboxPhase.LOST and not state.unreadable and (end_for := _asked_for(run_dir)):
+            phase, failure = AttemptPhase.FAILED, end_for  # its shim was killed before it could say so
         elif state.phase is SandboxPhase.LOST:
             why = _torn(state) if state.unreadable else VANISHED
             failure = Failure(Cause.NODE_LOST, message=str(why), said=to_data(why))
@@ -602,6 +613,16 @@ def _job_line(spec: LaunchSpec) -> str:
 def _numbers() -> dict[int, int]:
     """Return the numbers of NVML, which DCGM has too, by the numbers of the device files."""
     return {gpu.index: number for number, gpu in enumerate(gpus())}
+
+
+def _why(failure: Failure | None) -> sandbox.Why | None:
+    return None if failure is None else (failure.cause.value, failure.message, failure.said)
+
+
+def _asked_for(run_dir: str) -> Failure | None:
+    """Return the failure for which an attempt was asked to end."""
+    why = sandbox.why_stopped(run_dir)
+    return None if why is None else Failure(Cause(why[0]), message=why[1], said=why[2])
 
 
 def _torn(state: SandboxState) -> Message:

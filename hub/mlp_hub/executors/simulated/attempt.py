@@ -20,7 +20,8 @@ class Script:
 
     SIM_DURATION (default 1), SIM_START (time until the ranks run, default 0), SIM_EXIT (exit code of SIM_RANK,
     default 0), SIM_SIGNAL, SIM_STOP (how long it takes to end when asked to, default 0), SIM_RAM (MiB that each rank
-    used at most, default: not known), SIM_OOM (whether SIM_RANK runs out of memory, default 0).
+    used at most, default: not known), SIM_OOM (whether SIM_RANK runs out of memory, default 0), SIM_LOST (lines of its
+    output that could not be written, default 0), SIM_DEAF (whether it ignores the request to end, default 0).
     """
 
     duration: float = 1.0
@@ -31,6 +32,8 @@ class Script:
     stop: float = 0.0
     ram: int | None = None
     out_of_memory: bool = False
+    lost_lines: int = 0
+    deaf: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Script:
@@ -44,6 +47,8 @@ class Script:
             stop=_number(env, "SIM_STOP", 0.0),
             ram=int(_number(env, "SIM_RAM", 0)) or None,
             out_of_memory=bool(_number(env, "SIM_OOM", 0)),
+            lost_lines=int(_number(env, "SIM_LOST", 0)),
+            deaf=bool(_number(env, "SIM_DEAF", 0)),
         )
 
 

@@ -213,9 +213,17 @@ class SimulatedExecutor(Fenced):
     def _stop(self, attempt: str, grace_s: float) -> None:
         known = self._attempts.get(attempt)
         now = self._clock()
-        if known is None or known.stopped_at is not None or known.phase(now) in DONE:
+        if known is None or known.stopped_at is not None or known.phase(now) in DONE or known.script.deaf:
             return
         self._change(replace(known, stopped_at=now + min(known.script.stop, grace_s)))
+
+    async def kill(self, attempt: str, epoch: int = 0, failure: Failure | None = None) -> None:
+        """End the attempt, whatever its script says."""
+        del failure
+        with self._fence.acting(epoch):
+            known, now = self._attempts.get(attempt), self._clock()
+            if known is not None and known.phase(now) not in DONE:
+                self._change(replace(known, stopped_at=now))
 
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
         """Let the attempt end by the new limit, unless it is over."""
@@ -401,7 +409,14 @@ class SimulatedExecutor(Fenced):
         )
         ended = a.over_at if phase in DONE else None
         return Observation(
-            id_, phase, a.runs_at if ran else None, ended, ranks, failure, leaves=self.makes_directories
+            id_,
+            phase,
+            a.runs_at if ran else None,
+            ended,
+            ranks,
+            failure,
+            a.script.lost_lines if phase in DONE else 0,
+            leaves=self.makes_directories,
         )
 
     def _record(self, **entry: Any) -> None:

@@ -58,6 +58,11 @@ class FencedEffects:
         await self._lease.ensure_held()
         await self._executor.stop(attempt, grace_s, self._lease.epoch, failure)
 
+    async def kill(self, attempt: str, failure: Failure | None) -> None:
+        """End all ranks of an attempt at once, with a failure for that reason."""
+        await self._lease.ensure_held()
+        await self._executor.kill(attempt, self._lease.epoch, failure)
+
     async def limit(self, attempt: str, time_limit: float | None) -> None:
         """Give an attempt another time limit, from its start on."""
         await self._lease.ensure_held()

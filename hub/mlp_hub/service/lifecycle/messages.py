@@ -140,6 +140,12 @@ def lines_lost(count: int) -> Message:
     )
 
 
+OUTPUT_CUT = msg(
+    "the last lines of its output may be missing: it vanished, or had to be killed, before they were written"
+)
+"""Report about an attempt whose end nobody wrote down."""
+
+
 REMARKS = frozenset(
     {
         "{who} ended; the others ({left}) still run",

@@ -3,7 +3,8 @@
 The reconciler calls `decide` repeatedly; each answer is a short list of actions to do in order. A
 `Move` is one transaction. State that must be durable before an action on it is its own `Move`.
 Actions that must be done before their result is stored are before the `Move`, and can be done
-twice. These are the removal of an attempt's remains, and the storage of its last metrics.
+twice. These are the removal of an attempt's remains, and the storage of its last metrics. Only these
+remains tell some things, such as lost output: they are in the timeline before the removal.
 
 Nothing is remembered here between calls except the job itself: after a crash the same function is
 the recovery.
@@ -31,6 +32,7 @@ from mlp_hub.domain.jobs.job import (
 from mlp_hub.domain.jobs.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.lifecycle.messages import (
+    OUTPUT_CUT,
     REMARKS,
     came_to_end,
     ended,
@@ -44,8 +46,8 @@ from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import Message, msg, msgs, to_data
 
 KILL_MARGIN_S = 10.0
-"""Safety: seconds after its grace or its time limit at which the service ends a job, if the executor has not done so: no job
-outlives its limit for an executor that does not act."""
+"""Safety: seconds after its grace or its time limit at which the service kills a job, if the executor has not ended it, and then
+the seconds until its attempt is given up: no job outlives its limit for an executor that does not act."""
 STARTS_SOON_S = 2.0
 """Tuning: seconds after its admission in which the stages of a start are not stored one by one: a quick one stores all of them
 as it runs, in the transaction that there is anyway."""
@@ -69,6 +71,20 @@ class Stop:
     """Ask all ranks to end."""
 
     grace_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """End all ranks at once, whatever state they are in; their traces stay."""
+
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddSteps:
+    """Store steps of the timeline, by themselves."""
+
+    steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +121,20 @@ class CheckAgain:
     at: float
 
 
-Action = Move | Update | Start | Stop | Relimit | Collect | SweepPoints | Forget | Erase | CheckAgain
+Action = (
+    Move
+    | Update
+    | Start
+    | Stop
+    | Relimit
+    | Kill
+    | AddSteps
+    | Collect
+    | SweepPoints
+    | Forget
+    | Erase
+    | CheckAgain
+)
 A = AttemptPhase
 P = Phase
 T = Target
@@ -113,6 +142,7 @@ _GOES_ON = frozenset({"pending", "running"})
 _GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
 _TO_CANCELLED = frozenset({P.CANCELLING, P.CANCELLED})
 _NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK, Cause.OUT_OF_MEMORY})
+_CUT = Step("output-lost", OUTPUT_CUT, once=True)
 _STOPPING: Mapping[Target, tuple[Phase, Message]] = {
     T.CANCEL: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
     T.DELETE: (P.CANCELLING, msg("cancelling: its ranks are asked to end")),
@@ -191,18 +221,17 @@ class _Turn:
         before = self.passed
         if phase not in ALIVE:
             changes.setdefault("stages", NO_TIMES)
-            if self.seen.lost_lines:
-                before = (*before, Step("output-lost", lines_lost(self.seen.lost_lines)))
-            if self.seen.ending is not None:
-                at = self.seen.finished_at if self.seen.finished_at is not None else self.now
-                said = came_to_end(self.seen.ending, at, saves=job.spec.replica is None)
-                before = (*before, Step("asked-to-end", said, at=at))
-            if self.seen.memory_kills:
-                before = (*before, Step("memory-killed", killed_for_memory(self.seen.memory_kills)))
+            before = (*before, *self.of_its_end)
         elif before:
             changes["stages"] = self.stages
         new = _moved(job, phase, message, reason, **changes)
         return Move(job, new, Step(kind, message, reason), before)
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether this process killed the attempt, as it did not end when it was asked to."""
+        sent = self.stop_sent_at
+        return sent is not None and self.now >= sent + self.grace_s + KILL_MARGIN_S
 
     @property
     def stages(self) -> StageTimes:
@@ -219,6 +248,20 @@ class _Turn:
             # nobody saw it run: what says so elsewhere is the move to that phase
             steps.append(Step(StartStage.STARTED.value, STAGES[StartStage.STARTED], at=seen.started_at))
             steps.sort(key=lambda step: step.kind == StartStage.FIRST_LINE.value)
+        return tuple(steps)
+
+    @property
+    def of_its_end(self) -> tuple[Step, ...]:
+        """Steps of which nothing is known any more once the attempt is forgotten."""
+        seen, steps = self.seen, []
+        if seen.lost_lines:
+            steps.append(Step("output-lost", lines_lost(seen.lost_lines), once=True))
+        if seen.ending is not None:
+            at = seen.finished_at if seen.finished_at is not None else self.now
+            said = came_to_end(seen.ending, at, saves=self.job.spec.replica is None)
+            steps.append(Step("asked-to-end", said, at=at, once=True))
+        if seen.memory_kills:
+            steps.append(Step("memory-killed", killed_for_memory(seen.memory_kills), once=True))
         return tuple(steps)
 
     @property
@@ -369,7 +412,10 @@ def _running(t: _Turn) -> list[Action]:
             failure = Failure(
                 Cause.TIME_LIMIT, message=f"ran longer than its time limit of {t.job.spec.time_limit} s"
             )
-            return [_finishing(t, failure)]
+            if t.now < end + KILL_MARGIN_S:
+                return [Kill(failure), CheckAgain(end + KILL_MARGIN_S)]
+            finishing = _finishing(t, failure)
+            return [changed(finishing, before=(*finishing.before, _CUT))]
         actions.append(CheckAgain(end))
     return _unless_unwanted(t, actions)
 
@@ -389,7 +435,7 @@ def _suspending(t: _Turn) -> list[Action]:
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message = msg("suspended; it keeps its age in the queue")
-        return _leave(t.moved(P.SUSPENDED, "suspended", message, "Suspended", **_next_attempt(t)))
+        return _leave(t, t.moved(P.SUSPENDED, "suspended", message, "Suspended", **_next_attempt(t)))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 
@@ -398,14 +444,14 @@ def _preempting(t: _Turn) -> list[Action]:
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message = msg("back in the queue with its age kept: the other job gets its resources")
-        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
+        return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 
 def _resizing(t: _Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND, T.PREEMPT):
         return [_ask_to_end(t), Stop(t.grace_s)]
-    if t.seen.phase in (A.ABSENT, A.STOPPED):
+    if t.seen.phase in (A.ABSENT, A.STOPPED) or (t.seen.phase is A.LOST and t.was_killed):
         workers = len(t.job.resize_to) - t.job.spec.ps
         message = msgs(
             "continues with {n} worker {where}",
@@ -419,7 +465,7 @@ def _resizing(t: _Turn) -> list[Action]:
             "admitted_at": t.now,
             "ran_before": t.job.ran_before + t.ran,
         }
-        return _leave(t.moved(P.ADMITTED, "resized", message, None, **changes))
+        return _leave(t, t.moved(P.ADMITTED, "resized", message, None, **changes))
     if t.seen.phase in (A.SUCCEEDED, A.FAILED, A.LOST):
         return _ended(t)
     return _see_to_its_end(t)
@@ -433,7 +479,7 @@ def _cancelling(t: _Turn) -> list[Action]:
         if t.seen.ranks and [r.state for r in ranks] != [r.state for r in t.job.ranks]:
             # how they ended is forgotten with the attempt, and the move that follows may have to be tried again
             return [Update(replace(t.job, ranks=ranks)), CheckAgain(t.now)]
-        return _leave(t.moved(P.CANCELLED, "cancelled", msg("cancelled"), finished_at=t.now, ranks=ranks))
+        return _leave(t, t.moved(P.CANCELLED, "cancelled", msg("cancelled"), finished_at=t.now, ranks=ranks))
     return _see_to_its_end(t)
 
 
@@ -457,13 +503,13 @@ def _suspended(t: _Turn) -> list[Action]:
 def _finish(t: _Turn) -> list[Action]:
     job, failure = t.job, t.job.failure
     if failure is None:
-        return _leave(_finished(job))
+        return _leave(t, _finished(job))
     what = ended(failure)  # not what the job tells: that may be why it could not go on meanwhile
     if job.target in (T.CANCEL, T.DELETE):
-        return _leave(t.moved(P.CANCELLED, "cancelled", msg("cancelled"), failure=None))
+        return _leave(t, t.moved(P.CANCELLED, "cancelled", msg("cancelled"), failure=None))
     if failure.cause is Cause.NODE_LOST:
         message = msg("back in the queue with its age kept, no retry used up: {what}", what=what)
-        return _leave(t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
+        return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
     may_retry = failure.cause not in _NOT_AGAIN
     if may_retry and job.failures < job.spec.retries:
         message = msg(
@@ -473,14 +519,14 @@ def _finish(t: _Turn) -> list[Action]:
             what=what,
         )
         changes = {**_next_attempt(t), "failures": job.failures + 1}
-        return _leave(t.moved(P.QUEUED, "requeued", message, None, **changes))
+        return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **changes))
     if failure.cause is Cause.OUT_OF_MEMORY:
         hint = Hint.SAME_MEMORY if job.failures < job.spec.retries else Hint.MORE_MEMORY
         failure = replace(failure, hint=hint, hint_limit=2 * job.spec.per_worker.ram)
         what = msg("{what}; {why}", what=what, why=remedy(hint, job.spec.tenant, failure.hint_limit))
     if job.failures:
         what = msgs("{what} (after {n} retry)", "{what} (after {n} retries)", n=job.failures, what=what)
-    return _leave(t.moved(P.FAILED, "failed", what, failure.cause.value, failure=failure))
+    return _leave(t, t.moved(P.FAILED, "failed", what, failure.cause.value, failure=failure))
 
 
 def _final(t: _Turn) -> list[Action]:
@@ -524,12 +570,24 @@ def _see_to_its_end(t: _Turn) -> list[Action]:
     if t.stop_sent_at is None:
         return [Stop(t.grace_s), CheckAgain(t.now + t.grace_s + KILL_MARGIN_S)]
     deadline = t.stop_sent_at + t.grace_s + KILL_MARGIN_S
-    return [Collect(), Forget()] if t.now >= deadline else [CheckAgain(deadline)]
+    if t.now < deadline:
+        return [CheckAgain(deadline)]
+    if t.now < deadline + KILL_MARGIN_S:
+        return [Kill(), CheckAgain(deadline + KILL_MARGIN_S)]
+    return [Collect(), AddSteps((_CUT,)), Forget()]
 
 
-def _leave(move: Move) -> list[Action]:
-    """Nothing of the attempt is alive, and what it left is taken in, before what it held is given back."""
-    return [Collect(), Forget(), SweepPoints(), move]
+def _leave(t: _Turn, move: Move) -> list[Action]:
+    """Nothing of the attempt is alive, and what it left is taken in, before what it held is given back.
+
+    The move comes last, and may have to be made again, when the attempt is forgotten: its own steps are
+    stored before.
+    """
+    steps = tuple(replace(step, once=True) for step in move.before)
+    if t.seen.phase is A.LOST and not t.seen.lost_lines:
+        steps = (*steps, _CUT)
+    report = [AddSteps(steps)] if steps else []
+    return [Collect(), *report, Forget(), SweepPoints(), changed(move, before=())]
 
 
 def _runs(t: _Turn) -> Move:

@@ -30,7 +30,7 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state.board import APPLIER, Board, Changes, release
 from mlp_hub.service.state.leadership import Leadership, LeaseLost
-from mlp_hub.service.state.moves import Move
+from mlp_hub.service.state.moves import Move, Step
 from mlp_hub.service.storage import data
 from mlp_hub.service.storage.manifests import with_digests
 from mlp_hub.service.support.batching import Batch
@@ -61,6 +61,7 @@ class _Memory:
     token: str | None = None
     ranks_at: float = 0.0
     limited: d.Relimit | None = None
+    killed: bool = False
 
 
 class Reconciler:
@@ -204,6 +205,12 @@ class Reconciler:
                     if memory.limited != action and self._executor.limits:
                         await self._effects.limit(job.attempt, action.time_limit)
                         memory.limited = action
+                case d.Kill():
+                    if not memory.killed:
+                        await self._effects.kill(job.attempt, action.failure)
+                        memory.killed = again = True
+                case d.AddSteps():
+                    await self._add_steps(job, action.steps)
                 case d.Collect():
                     await self._effects.collect(attempt_of(job))
                 case d.Forget():
@@ -285,6 +292,15 @@ class Reconciler:
         def work(tx: Tx, changes: Changes) -> None:
             changes.update(tx, job)
             changes.add_events(tx, [(job.uid, step) for step in update.steps], now)
+
+        await self._board.commit(work)
+
+    async def _add_steps(self, job: Job, steps: Sequence[Step]) -> None:
+        """Store steps of a job's timeline; the job stays as it is."""
+        now = self._clock()
+
+        def work(tx: Tx, changes: Changes) -> None:
+            changes.add_events(tx, [(job.uid, step) for step in steps], now)
 
         await self._board.commit(work)
 

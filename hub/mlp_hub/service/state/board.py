@@ -72,6 +72,8 @@ class WaitChanged:
     """Message of a job's topic: why it waits, or its place in the queue, has changed."""
 
 
+BEGINS = "starting"
+"""Kind of the step with which each attempt begins in a timeline."""
 FEW = 4
 """Tuning: number of steps up to which each is numbered and sent to watchers; above, watchers read again.
 
@@ -103,7 +105,9 @@ class Changes:
     moves: list[Move] = field(default_factory=list)
 
     def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
-        """Append steps (uid, step) to the timelines of many jobs."""
+        """Append steps (uid, step) to the timelines of many jobs; those that are there once are not repeated."""
+        if any(step.once for _, step in steps):
+            steps = _unreported(tx, steps)
         if len(steps) <= FEW:
             for uid, step in steps:
                 self.add_event(tx, uid, now, step)
@@ -167,8 +171,7 @@ class Changes:
         elif old.phase in HOLDING and new.phase not in HOLDING:
             release(tx, old.attempt, use_of(move))
             tx.tokens.revoke(old.uid)
-        for step in move.steps:
-            self.add_event(tx, new.uid, now, step)
+        self.add_events(tx, [(new.uid, step) for step in move.steps], now)
         if self.notices is not None:
             self.notified |= self.notices.moved(tx, (move,), now)
         return stored
@@ -178,6 +181,17 @@ class Changes:
         stored = tx.jobs.update(job)
         self.jobs.append(stored)
         return stored
+
+
+def _unreported(tx: Tx, steps: Sequence[tuple[str, Step]]) -> list[tuple[str, Step]]:
+    """Return the steps without those of which the attempt's timeline has one already."""
+    once = {(uid, step.kind) for uid, step in steps if step.once}
+    known: set[tuple[str, str]] = set()
+    kinds = {BEGINS, *(kind for _, kind in once)}
+    for uid, events in tx.events.of_kinds({uid for uid, _ in once}, kinds):
+        began = max((n for n, event in enumerate(events) if event.kind == BEGINS), default=-1)
+        known.update((uid, event.kind) for event in events[began + 1 :])
+    return [(uid, step) for uid, step in steps if not (step.once and (uid, step.kind) in known)]
 
 
 def _time_of(step: Step, now: float) -> float:

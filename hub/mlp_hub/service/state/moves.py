@@ -13,12 +13,16 @@ from mlp_language.message import Message
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Step of a timeline to store."""
+    """Step of a timeline to store.
+
+    `once`: an attempt has at most one of the kind, though what it is known from may be seen again.
+    """
 
     kind: str
     message: Message
     reason: str | None = None
     at: float | None = None  # when that was, where it is known better than when it is stored
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)

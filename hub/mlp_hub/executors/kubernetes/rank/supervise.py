@@ -21,6 +21,7 @@ from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.asking import AskedProcesses
 from mlp_hub.sandbox.shim.diagnosis.messages import Said, msg
 from mlp_hub.sandbox.shim.logs import writer
+from mlp_hub.sandbox.shim.logs.losses import Losses
 
 _READ = 64 << 10
 """Tuning: bytes that are read at a time: calls, for memory."""
@@ -68,13 +69,23 @@ class SupervisedRank:
         self._poll.register(self._wake_fd, select.POLLIN)
         try:
             self._log_dir = self.told.log()
-            self._log = writer.RankLog(self._log_dir, self.told.rank, self._bucket)
+            self._losses = self._noted_losses()
+            self._log = writer.RankLog(self._log_dir, self.told.rank, self._bucket, self._losses)
         except OSError as error:
             said = msg("{path}: {error}", path=self.plan["log"], error=str(error.strerror))
             print(f"[mlp] {self.plan['log']}: {error.strerror}", file=sys.stderr)  # noqa: T201 - the log cannot be
             self.report.never_began(said)
             return False
         return True
+
+    def _noted_losses(self) -> Losses | None:
+        """Return where lost lines are counted for a rank that does not come to report them; None on a full disk."""
+        try:
+            return Losses(self.plan["log"], f"{self.plan['attempt']}.{self.told.rank}.lost", 0o644)
+        except OSError as error:
+            if not files.is_full(error):
+                raise
+            return None
 
     def run(self, argv: list[str], env: dict[str, str]) -> int:
         """Run the program to its end; return the exit status of the pod, or of the process that MPI started."""
@@ -84,6 +95,8 @@ class SupervisedRank:
             self._start(argv, env)
         except OSError as error:
             self._log.close()
+            if self._losses is not None:
+                self._losses.close()
             return self.report.never_began(self._why_not(argv, error))
         self.report.begun()
         assert self._process is not None  # noqa: S101 - started above
@@ -287,7 +300,7 @@ class SupervisedRank:
     def _conclude(self, status: int | None) -> int:
         tail = next((text for stream in reversed(self._both) if (text := stream.tail)), "")
         self._log.close()
-        return self.report.ended(
+        exit_status = self.report.ended(
             status,
             tail,
             asked=self.asked,
@@ -295,3 +308,6 @@ class SupervisedRank:
             lost=self._log.lost,
             used=self._use.ended(),
         )
+        if self._losses is not None:
+            self._losses.close()
+        return exit_status
