@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -26,6 +26,7 @@ from mlp_hub.cli.backups.backup import is_part
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.state.database import newest_revision
 from mlp_hub.settings import Settings
+from support.memory import peak
 
 
 @pytest.fixture
@@ -540,16 +541,8 @@ def test_of_many_files_an_archive_keeps_little_in_memory(tmp_path: Path) -> None
         (root / f"{n // 100}").mkdir(parents=True, exist_ok=True)
         (root / f"{n // 100}" / f"{n}").touch()
 
-    def most(act: Callable[[], object]) -> int:
-        tracemalloc.start()
-        act()
-        try:
-            return tracemalloc.get_traced_memory()[1] // 3000
-        finally:
-            tracemalloc.stop()
-
-    assert most(lambda: written(root, tmp_path / "b")) < 700
-    assert most(lambda: archive.check(tmp_path / "b")) < 1000
+    assert peak(lambda: written(root, tmp_path / "b")) < 3000 * 700
+    assert peak(lambda: archive.check(tmp_path / "b")) < 3000 * 1000
 
 
 @pytest.mark.parametrize(
