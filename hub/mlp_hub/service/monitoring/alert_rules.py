@@ -388,6 +388,22 @@ RULES: tuple[AlertRule, ...] = (
         "s",
     ),
     AlertRule(
+        "MLPAuditUnshipped",
+        "warning",
+        Grouped("max", _of("mlp_audit_unshipped_age_seconds"), ("receiver",)),
+        ">",
+        900,
+        5 * MINUTE_S,
+        msg("The audit log does not reach the {receiver}").template,
+        msg("The oldest entry that the {receiver} does not have is {value} old.").template,
+        msg(
+            "A receiver of the audit log (`MLP_AUDIT_SHIP_SYSLOG`, `MLP_AUDIT_SHIP_FILE`) accepts no entries. Nothing is lost: they wait in the "
+            "database, and retention removes none of them."
+        ).template,
+        "The log of the service has the error. Over TCP and TLS the receiver must end a connection that the hub has ended.",
+        "s",
+    ),
+    AlertRule(
         "MLPCertificateEnds",
         "warning",
         TimeUntil(Grouped("min", _of("mlp_certificate_expiry_timestamp_seconds"))),

@@ -13,10 +13,10 @@ from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.store import codec
 from mlp_hub.store.records import AuditRecord, OfJob, StoredDecision
-from mlp_hub.store.repos.audit_chain import LAST_LINK, AuditChain
+from mlp_hub.store.repos.audit_chain import LAST_LINK, SAID, AuditChain, loaded
 from mlp_hub.store.repos.base import Repo, bounded, chunks
 from mlp_hub.store.tables import audit, decision, job
-from mlp_language.message import Message, from_data, to_data
+from mlp_language.message import Message, to_data
 
 AGAIN_S = 600.0
 """So long what is done again counts as the same."""
@@ -24,7 +24,6 @@ ALONE = frozenset({"user.token"})
 """Actions with their own entry each time: every token is a separate credential, even if alike."""
 COUNTS = ("times", "last", "jobs", "more")
 MOST_NAMED = 100
-_SAID = "said"
 LOOKED_AT = 100
 """Last entries of the same object, at most, among which the same is looked for."""
 CUT = "audit.cut"
@@ -232,16 +231,12 @@ class Audit(Repo):
 
 
 def _entry(row: Any) -> AuditRecord:
-    detail = {key: _loaded(value) for key, value in codec.load_object(row.detail).items()}
+    detail = {key: loaded(value) for key, value in codec.load_object(row.detail).items()}
     return AuditRecord(row.id, row.time, row.actor, row.action, row.object, row.tenant, detail)
 
 
 def _stored(value: object) -> object:
-    return {_SAID: to_data(value)} if isinstance(value, Message) else value
-
-
-def _loaded(value: object) -> object:
-    return from_data(value[_SAID]) if isinstance(value, dict) and value.keys() == {_SAID} else value
+    return {SAID: to_data(value)} if isinstance(value, Message) else value
 
 
 def _newest(query: Select[Any], table: Table, span: RowSpan) -> Select[Any]:
