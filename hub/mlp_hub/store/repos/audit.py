@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Select, Table, and_, bindparam, delete, false, func, insert, or_, select, update
 
 from mlp_hub.domain.audit_chain import entry_digest
 from mlp_hub.domain.span import NEWEST, RowSpan
@@ -177,16 +177,21 @@ class Audit(Repo):
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
+        since_of: Mapping[str, float] | None = None,
     ) -> tuple[list[AuditRecord], int | None]:
         """Return entries, the newest first, and the id to pass as `before` for the next page (None: this was the last).
 
-        Filters that are None let everything through. An action that ends with a dot means all that begin with it.
+        Filters that are None let everything through. An action that ends with a dot means all that begin with it. `since_of`
+        are the only tenants whose entries are returned, each from a time on.
         """
         query = _newest(select(audit), audit, span)
         equal = ((audit.c.tenant, tenant), (audit.c.actor, actor), (audit.c.object, name))
         for column, value in equal:
             if value is not None:
                 query = query.where(column == value)
+        if since_of is not None:
+            parts = [and_(audit.c.tenant == one, audit.c.time >= at) for one, at in since_of.items()]
+            query = query.where(or_(false(), *parts))
         if action is not None:
             begins = audit.c.action.startswith(action, autoescape=True)
             query = query.where(begins if action.endswith(".") else audit.c.action == action)
