@@ -105,6 +105,10 @@ CASES: dict[str, tuple[Series, Series]] = {
         {"mlp_backup_last_timestamp_seconds": "-600000x200"},
     ),
     "MLPPointsLag": ({"mlp_points_lag_messages": "20000x200"}, {"mlp_points_lag_messages": "100x200"}),
+    "MLPNotificationsFail": (
+        {'alertmanager_notifications_failed_total{integration="email"}': "0+1x200"},
+        {'alertmanager_notifications_failed_total{integration="email"}': "7x200"},
+    ),
     "MLPAuditUnshipped": (
         {'mlp_audit_unshipped_age_seconds{receiver="syslog"}': "1000x200"},
         {'mlp_audit_unshipped_age_seconds{receiver="syslog"}': "800x200"},
