@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.cli.doctor.checks import FAIL, OK
-from mlp_hub.cli.doctor.mail import mail, mail_trouble
+from mlp_hub.cli.doctor.mail import mail
+from mlp_hub.cli.mail_server import mail_trouble
 from mlp_hub.outbound import mail as outbound
 from mlp_hub.settings import Settings
 from support.monitoring.alertmanager import mail_server

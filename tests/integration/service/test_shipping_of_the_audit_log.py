@@ -194,7 +194,7 @@ def test_a_receiver_that_hangs_or_dies_with_unread_entries_does_not_have_them(
 
 
 @pytest.mark.parametrize("reads", [0, 10])
-def test_a_connection_that_the_receiver_ended_before_it_read_all_is_no_delivery(reads: int) -> None:
+def test_a_connection_that_the_receiver_ended_before_it_read_all_counts_as_failed(reads: int) -> None:
     server = socket.create_server(("127.0.0.1", 0))
 
     def ends_early() -> None:

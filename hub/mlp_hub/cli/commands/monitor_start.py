@@ -25,9 +25,9 @@ from mlp_hub import durable
 from mlp_hub.api.auth.scopes import METRICS_READ
 from mlp_hub.api.edge.server import METRICS
 from mlp_hub.cli.commands import accounts, monitor
-from mlp_hub.cli.doctor.mail import mail_trouble
 from mlp_hub.cli.errors import CommandFailed, MachineFailure, UsageFailure
 from mlp_hub.cli.http import request
+from mlp_hub.cli.mail_server import mail_trouble
 from mlp_hub.cli.state import ports
 from mlp_hub.domain.text import escaped
 from mlp_hub.sandbox.shim.linux import die_with_parent

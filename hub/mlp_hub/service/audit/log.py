@@ -31,7 +31,7 @@ COLUMNS = ("id", "time", "actor", "action", "object", "tenant", "detail")
 
 @dataclass(frozen=True, slots=True)
 class OwnEntries:
-    """What the admins of a tenant see of the log: its entries, and, with `below`, those of all tenants below it."""
+    """The part of the log for the admins of a tenant: its entries and, with `below`, those of all tenants below it."""
 
     tenant: str
     below: bool = False
@@ -107,7 +107,7 @@ class AuditLog:
     ) -> tuple[Sequence[api.AuditEntry], int | None]:
         """Return a page of changes; an action can be a prefix: `quota.`.
 
-        `own` is for the admins of a tenant: what they see of the log. Raises `NotFound`.
+        `own`: only the entries that the admins of a tenant may see. Raises `NotFound`.
         """
         page = replace(span, most_bytes=MOST_BYTES)
 

@@ -12,7 +12,7 @@ from sqlalchemy import Boolean, Column, Integer, String
 
 
 class UnreportedChange(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
-    """What became of a person: the admin right, and the number of tokens that ended with the account; null: nothing."""
+    """Change of a person: the admin right, and the number of tokens that ended with the account; null: no change."""
 
     __tablename__ = "mlp_unreported"
     name = Column(String(128), primary_key=True)
