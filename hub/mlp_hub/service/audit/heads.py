@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from mlp_hub.domain.audit_chain import ChainLink
+from mlp_hub.domain.audit_chain import HASH_BYTES, ChainLink
 from mlp_hub.service.audit.receivers import append_lines
 
 LONGEST = 1000
 """Safety: bytes of a line; a longer one is not a head."""
 TAIL = 4 * LONGEST
 """Safety: bytes at the end of the file that are read to find the last head."""
-HASH_BYTES = 32
-"""Given: bytes of a SHA-256."""
 LARGEST = 2**63
 """Given: numbers of links and entries are below it: a column holds no other."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, insert, select, text
 
-from mlp_hub.domain.audit_chain import NO_HASH, ChainLink, made_link
+from mlp_hub.domain.audit_chain import NO_HASH, ChainLink, link_hash, made_link
 from mlp_hub.store import codec
 from mlp_hub.store.records import ShippedLink
 from mlp_hub.store.repos.base import Repo, bounded, chunks
@@ -48,7 +48,10 @@ class AuditChain(Repo):
         if seq is None or before is None:
             first = self._begin(0.0, entry - 1)
             seq, before = first.seq, first.hash
-        self._add_link(made_link(before, seq + 1, entry, digest, again=again))
+        made = link_hash(before, seq + 1, entry, again, None, digest)
+        self._insert_quickly(
+            _INSERT, seq=seq + 1, entry=entry, again=again, time=None, digest=digest, hash=made
+        )
 
     def checkpoint(self, now: float) -> ChainLink:
         """Return the checkpoint at the end of the chain; it is made unless the last link is one. A chain without links begins."""
@@ -146,7 +149,7 @@ class AuditChain(Repo):
         return int(self._c.scalar(select(func.max(audit.c.id))) or 0)
 
     def _add_link(self, link: ChainLink) -> ChainLink:
-        self._few(
+        self._insert_quickly(
             _INSERT,
             seq=link.seq,
             entry=link.entry,
