@@ -33,7 +33,7 @@ MOST_AT_ONCE = 200
 LOT_BYTES = 2**20
 """Safety: bytes of details that are read at a time, about: bounds memory."""
 LONGEST = 60_000
-"""Limit of the audit log: bytes of a message to a syslog; of a longer entry `detail` is left out."""
+"""Safety: bytes of a message to a syslog, which a datagram can hold; of a longer entry `detail` is left out."""
 RETRY_MOST_S = 60.0
 """Tuning: seconds until the next try with a receiver that is away, at most."""
 LATE_S = 900.0
@@ -51,7 +51,7 @@ class ShippingDelay:
     since: float | None
 
 
-class _Line:
+class _ShippingLine:
     """Way to one receiver. `deliver` sends a lot, and raises OSError."""
 
     def __init__(
@@ -120,8 +120,8 @@ class AuditShipping:
 
     def __init__(self, db: Database, clock: Callable[[], float], policy: AuditPolicy) -> None:
         self._clock = clock
-        make = partial(_Line, db, clock)
-        self._lines: list[_Line] = []
+        make = partial(_ShippingLine, db, clock)
+        self._lines: list[_ShippingLine] = []
         if (receiver := policy.ship_syslog) is not None:
             self._lines.append(make("syslog", lambda lot: send_to_syslog(receiver, messages_of(lot)), policy))
         if (path := policy.ship_file) is not None:
