@@ -46,8 +46,9 @@ def _lines(answer: bytes) -> set[bytes]:
 @pytest.mark.parametrize("token", ["ann", "nobody"])
 def test_an_answer_has_the_same_headers_whatever_the_connection_becomes(rig: ApiRig, token: str) -> None:
     token = rig.ann if token == "ann" else token
-    last = "Connection: close\r\n"
-    twice = _answers(rig, _request(token) + _request(token, more=last))
+    same = "X-Request-ID: one-id-for-both\r\n"
+    last = f"{same}Connection: close\r\n"
+    twice = _answers(rig, _request(token, more=same) + _request(token, more=last))
     first, second = (b"HTTP/1.1" + part for part in twice.split(b"HTTP/1.1")[1:])
     assert b"Connection: close" not in first
     assert b"Connection: close" in second

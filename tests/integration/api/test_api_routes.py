@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.rigs.api_rig import ApiRig, drain
+from support.rigs.api_rig import ONE_ID, ApiRig, drain
 from support.waiting import PATIENCE_S
 
 
@@ -102,8 +102,8 @@ def test_a_preview_says_what_a_job_would_be_and_stores_nothing(rig: ApiRig) -> N
 )
 def test_a_preview_refuses_the_same_jobs_as_their_creation(rig: ApiRig, wrong: dict[str, Any]) -> None:
     body = {"name": "wrong", "code": "x", "cpu": 1, "ram": 100, **wrong}
-    created = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann)
-    previewed = rig.ask("POST", "/users/ann/jobs:preview", body, token=rig.ann)
+    created = rig.ask("POST", "/users/ann/jobs", body, token=rig.ann, headers=ONE_ID)
+    previewed = rig.ask("POST", "/users/ann/jobs:preview", body, token=rig.ann, headers=ONE_ID)
     assert created.status == 403
     assert (previewed.status, previewed.json) == (created.status, created.json)
 

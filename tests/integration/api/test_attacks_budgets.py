@@ -80,7 +80,7 @@ def test_a_bad_budget_is_refused_and_the_old_one_stays(rig: ApiRig, body: dict[s
     assert rig.ask("GET", RED, token=rig.ann).json["amount"] == "7"
 
 
-def test_without_prices_or_a_team_there_is_no_budget(rig: ApiRig) -> None:
+def test_a_budget_needs_prices_and_a_team(rig: ApiRig) -> None:
     answer = rig.ask("PUT", "/tenants/nobodys/budget", {"amount": "5"}, token=rig.root_user)
     assert (answer.status, answer.json["reason"]) == (403, "NotFound")
     assert rig.ask("DELETE", "/prices", token=rig.root_user).status == 200

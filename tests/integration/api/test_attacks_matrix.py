@@ -48,7 +48,7 @@ from mlp_hub.api.auth import scopes
 from mlp_hub.api.resources.apps.app_gate import tenant_usage, usage
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.api.table import all_routes
-from support.rigs.api_rig import Answer, ApiRig, a_model, a_silence, a_window, an_announcement
+from support.rigs.api_rig import ONE_ID, Answer, ApiRig, a_model, a_silence, a_window, an_announcement
 
 ROUTES = all_routes()
 THERE = {
@@ -94,12 +94,12 @@ def path_of(route: Route, values: Mapping[str, str]) -> str:
 
 
 def ask(rig: ApiRig, route: Route, token: str | None, values: Mapping[str, str], body: Any = None) -> Answer:
-    """Ask for a route, a WebSocket too: 101 when that opened."""
+    """Ask for a route, a WebSocket too: 101 when that opened. All requests have one id, so that answers can be compared."""
     path = path_of(route, values)
     if not route.socket:
-        return rig.ask(route.method, path, body, token=token)
+        return rig.ask(route.method, path, body, token=token, headers=ONE_ID)
     try:
-        with rig.socket(path, token=token):
+        with rig.socket(path, token=token, headers=ONE_ID):
             return Answer(101, {}, b"{}")
     except InvalidStatus as err:
         headers = {k.lower(): v for k, v in err.response.headers.raw_items()}

@@ -12,7 +12,7 @@ from mlp_hub.api.auth.recent import COOKIE, sign
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.repos.audit import Audit
 from mlp_language.message import msg
-from support.rigs.api_rig import ApiRig
+from support.rigs.api_rig import ONE_ID, ApiRig
 
 
 def make(rig: ApiRig, name: str, tenant: str = "red", token: str = "", **more: Any) -> dict[str, Any]:
@@ -268,8 +268,10 @@ def test_a_tenant_that_is_made_again_has_nothing_of_the_one_before(rig: ApiRig) 
 def test_another_tenants_is_as_one_that_is_not_there(rig: ApiRig) -> None:
     make(rig, "hidden")
     for method, path, body in (("PUT", ":rotate", {}), ("DELETE", "", None)):
-        there = rig.ask(method, f"/tenants/blue/services/hidden{path}", body, token=rig.blue)
-        missing = rig.ask(method, f"/tenants/blue/services/hiddex{path}", body, token=rig.blue)
+        there = rig.ask(method, f"/tenants/blue/services/hidden{path}", body, token=rig.blue, headers=ONE_ID)
+        missing = rig.ask(
+            method, f"/tenants/blue/services/hiddex{path}", body, token=rig.blue, headers=ONE_ID
+        )
         assert there.status == missing.status == 403
         assert there.body == missing.body.replace(b"hiddex", b"hidden")
 

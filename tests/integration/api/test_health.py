@@ -108,7 +108,7 @@ def test_one_that_stands_by_lives_says_who_leads_and_refuses_all_else(rig: ApiRi
             ):
                 refused = rig.ask(method, path, proxy=proxy, **sent)
                 assert (refused.status, refused.headers["retry-after"]) == (503, "2")
-                assert set(refused.json) == {"msg", "detail"}
+                assert set(refused.json) == {"msg", "detail", "request_id"}
         with pytest.raises(InvalidStatus, match="503"):
             rig.socket("/queue:stream", token=rig.root_user)
     finally:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.rigs.api_rig import ApiRig
+from support.rigs.api_rig import ONE_ID, ApiRig
 
 QUOTA = {"cpu": 8.0, "ram": 4096}
 
@@ -169,8 +169,8 @@ def test_a_request_for_a_place_is_declined_or_taken_back_and_may_be_made_again(
 
 def test_a_closed_team_looks_missing_to_a_user_who_asks_to_join(rig: ApiRig) -> None:
     rig.hub.user("nia", "nia-token")
-    closed = rig.ask("POST", "/users/nia/teams", {"tenant": "red"}, token="nia-token")
-    missing = rig.ask("POST", "/users/nia/teams", {"tenant": "rex"}, token="nia-token")
+    closed = rig.ask("POST", "/users/nia/teams", {"tenant": "red"}, token="nia-token", headers=ONE_ID)
+    missing = rig.ask("POST", "/users/nia/teams", {"tenant": "rex"}, token="nia-token", headers=ONE_ID)
     assert (closed.status, closed.json["reason"]) == (403, "NotFound")
     assert closed.body == missing.body.replace(b"rex", b"red")
     assert rig.ask("POST", "/users/nia/teams", {"tenant": "default"}, token="nia-token").status == 403

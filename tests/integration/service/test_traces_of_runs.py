@@ -214,9 +214,7 @@ async def test_a_collector_that_hangs_or_is_away_holds_nobody_up(tmp_path: Path)
             collector.shutdown()
 
 
-async def test_what_the_collector_refuses_is_dropped_and_counted(
-    tmp_path: Path, collector: Collector
-) -> None:
+async def test_refused_spans_are_dropped_and_counted(tmp_path: Path, collector: Collector) -> None:
     collector.statuses = [400]
     async with rig_of(tmp_path, collector.url) as rig:
         await ended(rig, "refused")

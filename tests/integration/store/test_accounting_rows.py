@@ -263,7 +263,7 @@ async def test_a_deleted_tenant_and_a_person_who_left_stay_in_the_sums_without_t
     assert await cores(service, tenant="red (deleted)", user="") == 20
 
 
-async def test_the_nodes_and_what_their_systems_keep_are_lines_of_their_own(db: Database) -> None:
+async def test_nodes_and_reserves_of_their_systems_have_separate_lines(db: Database) -> None:
     clock = Clock()
     db.clock = clock
     nodes = [NODE]

@@ -38,7 +38,7 @@ def test_nothing_is_cut_off(pages: Pages, name: str, dark: bool, width: int, lan
     assert bar.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
-def test_without_budgets_there_is_no_card(pages: Pages, front: FrontService) -> None:
+def test_a_team_without_budgets_has_no_card(pages: Pages, front: FrontService) -> None:
     front.data.accounting.empty = True
     page = pages.panel("usage")
     expect(page.locator(".mlp-empty")).to_be_visible()

@@ -43,6 +43,10 @@ HOST = "127.0.0.1:21000"
 PLENTY: Mapping[str, Rate] = {name: Rate(1e6, 1e6) for name in RATES}
 
 
+ONE_ID = {"X-Request-ID": "one-id-for-both"}
+"""Headers of requests whose answers are compared byte for byte: an error names its request."""
+
+
 @dataclass
 class Answer:
     """An HTTP answer."""

@@ -109,7 +109,7 @@ def test_without_any_it_says_what_to_name(tmp_path: Path, monkeypatch: pytest.Mo
         in_cluster.address_of(load(tmp_path))
 
 
-def test_the_doctor_skips_checks_of_what_pods_do_not_take_from_this_machine(tmp_path: Path) -> None:
+def test_the_doctor_skips_checks_of_things_that_pods_do_not_need(tmp_path: Path) -> None:
     here = {name for name, _ in checks_of(Settings.load({"MLP_HOME": str(tmp_path)}))}
     pods = {name for name, _ in checks_of(load(tmp_path))}
     sandboxes = {"sandbox", "cgroups", "network", "isolation"}

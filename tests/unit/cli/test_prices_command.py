@@ -55,7 +55,7 @@ def test_a_list_is_put_from_a_file_and_shown_without_control_characters(
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff\xfe", b"nul"])
-def test_a_file_that_is_no_list_is_refused_and_nothing_is_asked(
+def test_a_file_without_a_list_is_refused_before_any_request(
     asked: list[tuple[Any, ...]], tmp_path: Path, content: bytes
 ) -> None:
     file = tmp_path / "prices.json"

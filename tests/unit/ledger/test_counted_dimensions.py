@@ -55,7 +55,7 @@ def test_the_ledger_counts_it_in_the_quota_and_refuses_what_is_beyond(bench) -> 
         assert tx.tenants.get("red").quota == Quota(amounts={"shm": 1024})
 
 
-def test_without_a_quota_of_it_there_is_no_limit_of_it(bench, make_node) -> None:
+def test_an_amount_without_a_quota_is_unlimited(bench, make_node) -> None:
     bench.tenant("red")
     bench.nodes = [make_node("n1")]
     bench.held("a", cpu=1, amounts={"shm": 10**9})

@@ -35,7 +35,7 @@ def test_a_server_cannot_write_to_the_terminal_by_an_id(given: object) -> None:
     assert (error.request_id, error.traced) == ("", "")
 
 
-def test_the_id_is_on_a_line_of_its_own_and_a_field_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_id_has_a_separate_line_and_a_field_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     error = error_of(403, {"x-request-id": "abcdefgh"}, BODY)
     assert _fail(error, as_json=False) == _fail(error, as_json=True)
     text = capsys.readouterr().err.splitlines()

@@ -85,7 +85,7 @@ def test_clocks_that_jump_give_no_span_that_ends_before_it_begins() -> None:
     ["", "x" * 10_000, f"00-{'0' * 32}-{'b' * 16}-01", f"00-{'a' * 32}-{'0' * 16}-01", f"00-{'A' * 32}-{'b' * 16}-01\r\nX: y"],
     ids=["empty", "10 kB", "zero trace", "zero span", "line ends"],
 )  # fmt: skip
-def test_a_traceparent_that_cannot_be_is_no_link(given: str) -> None:
+def test_an_impossible_traceparent_makes_no_link(given: str) -> None:
     (root,) = spans_of(replace(JOB, spec=replace(SPEC, env={"TRACEPARENT": given})), ())
     assert root["link"] is None
     assert root["trace"] == trace_id("uid")
@@ -123,5 +123,5 @@ def test_an_address_that_is_none_is_refused_at_the_start(address: str) -> None:
         check_http("MLP_TRACES_ENDPOINT", address)
 
 
-def test_no_address_is_no_collector() -> None:
+def test_an_empty_address_starts_no_collector() -> None:
     check_http("MLP_TRACES_ENDPOINT", "")

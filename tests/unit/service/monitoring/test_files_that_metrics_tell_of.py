@@ -50,7 +50,7 @@ def test_the_end_of_a_certificate_follows_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"\0" * 4096, b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", b"x" * (MOST_BYTES + 9)]
 )  # fmt: skip
-def test_other_content_is_no_certificate(tmp_path: Path, content: bytes) -> None:
+def test_other_content_is_refused_as_a_certificate(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "tls.pem"
     file.write_bytes(content)
     assert OperatorFiles(file, None).look() == FilesLook()
@@ -91,7 +91,7 @@ def test_the_last_backup_is_shown(tmp_path: Path) -> None:
         '{"at": {}, "size": []}',
     ],
 )
-def test_a_torn_record_is_no_backup(tmp_path: Path, text: str) -> None:
+def test_a_torn_record_counts_as_no_backup(tmp_path: Path, text: str) -> None:
     record = tmp_path / "backup.json"
     record.write_text(text)
     assert OperatorFiles(None, record).look() == FilesLook()
