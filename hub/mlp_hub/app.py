@@ -16,7 +16,7 @@ import time
 from dataclasses import fields, replace
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
@@ -52,6 +52,7 @@ from mlp_hub.service.config import (
     MonitoringPolicy,
     NoticePolicy,
     RunPolicy,
+    SyslogReceiver,
 )
 from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
@@ -215,8 +216,25 @@ def keep_of(settings: Settings) -> KeepPolicy:
 
 
 def audit_of(settings: Settings) -> AuditPolicy:
-    """Tell the platform where heads of the audit log are written."""
-    return AuditPolicy(settings.audit_heads_file, settings.audit_syslog, settings.audit_webhook)
+    """Tell the platform where heads of the audit log are written, and where its entries go."""
+    receiver = None
+    if (found := settings.audit_receiver) is not None:
+        transport, host, port = found
+        receiver = SyslogReceiver(
+            cast("Any", transport),
+            host,
+            port,
+            ca=settings.audit_ship_ca,
+            certificate=settings.audit_ship_certificate,
+            key=settings.audit_ship_key,
+        )
+    return AuditPolicy(
+        settings.audit_heads_file,
+        settings.audit_syslog,
+        settings.audit_webhook,
+        ship_syslog=receiver,
+        ship_file=settings.audit_ship_file,
+    )
 
 
 def monitoring_of(settings: Settings) -> MonitoringPolicy:

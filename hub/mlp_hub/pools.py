@@ -24,6 +24,7 @@ class WorkKind(Enum):
     ZONES = ("zones", 1)  # files of time zones
     EXPLAINING = ("explaining", 2)  # why jobs wait, and when they may start
     RECORDING = ("recording", 1)  # what a what-if takes, and what it answers
+    SHIPPING = ("shipping", 2)  # receivers of the audit log
     SCRAPES = ("scrapes", 1)  # texts of all metrics
 
 

@@ -24,7 +24,7 @@ OWN_PATHS = {
     "mlp_hub/backends/simulated.py": "the operator's list of nodes",
     "mlp_hub/api/edge/connections.py": "/proc",
     "mlp_hub/api/edge/listeners.py": "sockets of the state directory",
-    "mlp_hub/service/audit/heads.py": "the file of heads in the state directory, or where the operator names it",
+    "mlp_hub/service/audit/receivers.py": "the file of heads, and that of shipped entries, which the operator names",
     "mlp_hub/service/monitoring/operator_files.py": "the certificate that the operator names, and the state directory",
     "mlp_hub/executors/local/gpu_jobs.py": "the directory that the operator names",
     "mlp_hub/service/health/deaths.py": "the supervisor's note",

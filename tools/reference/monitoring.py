@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlp_hub.domain.dimensions import COUNTED, TABLE
 from mlp_hub.service.monitoring.alert_rule import AlertRule
-from mlp_hub.service.monitoring.alert_rules import RULES
+from mlp_hub.service.monitoring.alert_rules import ALL_RULES
 from mlp_hub.service.monitoring.dashboards.model import Dashboard
 from mlp_hub.service.monitoring.dashboards.table import DASHBOARDS
 from mlp_hub.service.monitoring.gauges import title_of
@@ -56,10 +56,11 @@ def metrics_page() -> str:
 def alerts_page() -> str:
     """Return the page of all alerts, which has the runbooks."""
     rows = (
-        (f"[{rule.name}](#{rule.name.lower()})", rule.severity, _for(rule), rule.summary) for rule in RULES
+        (f"[{rule.name}](#{rule.name.lower()})", rule.severity, _for(rule), rule.summary)
+        for rule in ALL_RULES
     )
     page = _ALERTS + markdown_table(("alert", "severity", "after", "summary"), rows)
-    return page + "".join(map(_section, RULES))
+    return page + "".join(map(_section, ALL_RULES))
 
 
 def dashboards_page() -> str:

@@ -89,11 +89,31 @@ class TokenMade(Request):
 
 
 class TokenEnded(Request):
-    """A token that was ended at the hub itself, for the audit log: by whom, and which: its note and the hub's id."""
+    """A token that is ended at the hub itself, for the audit log: by whom, and which: its note and the hub's id.
+
+    With `recorded` the entry is there, and the token has ended: the service believes it no more.
+    """
 
     actor: UserName
     note: Annotated[str, Meta(max_length=255, pattern=LINE_PATTERN)]
     token: Annotated[str, Meta(max_length=64, pattern=LINE_PATTERN)]
+    recorded: bool = False
+
+
+class AccountChange(Request):
+    """Change of an account that the hub itself is about to make, for the audit log: by whom, and which."""
+
+    actor: UserName
+    action: Literal[
+        "user.approve",
+        "user.deactivate",
+        "user.password",
+        "user.logout",
+        "user.stop_servers",
+        "user.admin",
+        "user.delete",
+    ]
+    admin: bool | None = None
 
 
 class TokenUse(Response):

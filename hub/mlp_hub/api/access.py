@@ -66,6 +66,7 @@ DECIDES = {
     "POST /users/{user}/token": (),
     "PUT /users/{user}:token_made": ("spawner",),
     "PUT /users/{user}:token_ended": ("spawner",),
+    "PUT /users/{user}:changing": ("spawner",),
     "PUT /users/{user}:standing": ("spawner",),
     "GET /users:working": ("spawner",),
     "GET /users/{user}:token_uses": ("spawner",),

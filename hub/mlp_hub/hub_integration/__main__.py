@@ -21,7 +21,7 @@ def main() -> None:
         from jupyterhub.app import JupyterHub  # noqa: PLC0415
 
         from mlp_hub.hub_integration import auth_state, database, server, starting  # noqa: PLC0415
-        from mlp_hub.hub_integration.accounts import logins  # noqa: PLC0415
+        from mlp_hub.hub_integration.accounts import logins, recording  # noqa: PLC0415
         from mlp_hub.hub_integration.log import formatter_of  # noqa: PLC0415
         from mlp_hub.hub_integration.pages import language_page, leaving, recent, token_page  # noqa: PLC0415
         from mlp_hub.hub_integration.tokens import cli_login, tokens  # noqa: PLC0415
@@ -40,6 +40,7 @@ def main() -> None:
     auth_state.install()
     leaving.install(settings.origins)
     starting.install()
+    recording.install(settings)
     tokens.install(settings)  # inside of the question for a recent login
     cli_login.install(settings)
     if settings.login_cli_client_id:

@@ -18,6 +18,7 @@ from mlp_hub.service.apps.usage import KeptUsage
 from mlp_hub.service.apps.worker import AppWorker
 from mlp_hub.service.audit.keeper import ChainKeeper
 from mlp_hub.service.audit.log import AuditLog
+from mlp_hub.service.audit.shipping import AuditShipping
 from mlp_hub.service.bookings.service import BookingService
 from mlp_hub.service.budgets.service import BudgetService
 from mlp_hub.service.changes import PlatformChanges
@@ -435,6 +436,7 @@ class Components(Given):
                 p.drains.nodes,
                 p.leads_now,
                 p.metrics.lag,
+                p.audit_shipping.delays,
             ),
             p.clock,
             p.policy.monitoring,
@@ -467,6 +469,12 @@ class Components(Given):
         ),
         start=TraceExport.start,
         stand_by=(StopStage.INTAKE, TraceExport.stop),
+    )
+    audit_shipping: Made[AuditShipping] = Made(
+        lambda p: AuditShipping(p.db, p.clock, p.policy.audit),
+        start=AuditShipping.start,
+        stand_by=(StopStage.INTAKE, AuditShipping.stop),
+        problems=AuditShipping.problems,
     )
 
     # --- components that only answer: nothing of them runs by itself

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.scheduler.model.types import SchedulingPolicy
@@ -56,13 +57,32 @@ class KeepPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class SyslogReceiver:
+    """Syslog that entries of the audit log are shipped to. Of `unix`, `host` is the path of the socket.
+
+    The three files are for `tls`: certificates that sign the receiver's (None: those of the machine), our own certificate, its key.
+    """
+
+    transport: Literal["udp", "tcp", "tls", "unix"]
+    host: str
+    port: int = 0
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class AuditPolicy:
-    """Places outside of the database that heads of the audit log's chain are written to, and how often."""
+    """Places outside of the database that heads of the audit log's chain are written to, and how often; and where entries go."""
 
     heads_file: Path | None = None  # a file that only grows
     heads_syslog: str = ""  # a socket's path, or HOST:PORT
     heads_webhook: str = ""  # an address
     heads_every_s: float = 900.0
+    ship_syslog: SyslogReceiver | None = None  # None: entries are not shipped to a syslog
+    ship_file: Path | None = None  # a file that entries are appended to
+    ship_poll_s: float = 1.0  # seconds between two looks for new entries
+    ship_retry_s: float = 1.0  # first wait after a failure; doubles, a minute at most
 
 
 @dataclass(frozen=True, slots=True)

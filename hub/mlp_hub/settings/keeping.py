@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlp_hub.settings.values import address, check_http, setting
+from mlp_hub.settings.values import SettingsError, address, check_http, setting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,32 @@ class KeepingSettings:
         "Address that the heads are also posted to as JSON, as https://siem.example.org/heads; a private one needs "
         "`notice_private`. Empty: none.",
         kind="str",
+    )
+    audit_ship_syslog: str = setting(
+        "",
+        "Syslog that each entry of the audit log is shipped to (RFC 5424): tls://HOST:PORT, tcp://HOST:PORT, udp://HOST:PORT, or the "
+        "path of a socket. Only tls and tcp confirm that an entry arrived. Empty: none.",
+        kind="str",
+    )
+    audit_ship_ca: Path | None = setting(
+        None,
+        "Certificates that sign the one of a syslog at tls://; unset: those of the machine.",
+        kind="path",
+    )
+    audit_ship_certificate: Path | None = setting(
+        None,
+        "Certificate that the hub shows to a syslog at tls://; unset: none.",
+        kind="path",
+    )
+    audit_ship_key: Path | None = setting(
+        None,
+        "Key of that certificate; unset: it is in the same file.",
+        kind="path",
+    )
+    audit_ship_file: Path | None = setting(
+        None,
+        "File that each entry of the audit log is appended to, as a line of JSON; unset: none.",
+        kind="path",
     )
     disk_floor: int | None = setting(
         None,
@@ -158,8 +184,36 @@ class KeepingSettings:
         )
         return floor, job, home
 
+    @property
+    def audit_receiver(self) -> tuple[str, str, int] | None:
+        """Transport, host (of `unix`: the path) and port of the syslog that entries go to. Raises `SettingsError`."""
+        given = self.audit_ship_syslog
+        if given.startswith("/"):
+            return "unix", given, 0
+        transport, found, place = given.partition("://")
+        if found and transport in ("tls", "tcp", "udp") and (at := address("MLP_AUDIT_SHIP_SYSLOG", place)):
+            return transport, *at
+        if given:
+            raise SettingsError(
+                f"MLP_AUDIT_SHIP_SYSLOG is {given!r}; write tls://HOST:PORT, tcp://HOST:PORT, udp://HOST:PORT, or the path of a socket"
+            )
+        return None
+
     def check_audit(self) -> None:
-        """Raise `SettingsError` where heads of the audit log could never be sent."""
+        """Raise `SettingsError` where heads or entries of the audit log could never be sent."""
+        receiver = self.audit_receiver
+        files = {
+            "CA": self.audit_ship_ca,
+            "CERTIFICATE": self.audit_ship_certificate,
+            "KEY": self.audit_ship_key,
+        }
+        for name, path in files.items():
+            if path is not None and (receiver is None or receiver[0] != "tls"):
+                raise SettingsError(
+                    f"MLP_AUDIT_SHIP_{name} is set, but MLP_AUDIT_SHIP_SYSLOG is not at tls://; unset one of them"
+                )
+        if self.audit_ship_key is not None and self.audit_ship_certificate is None:
+            raise SettingsError("MLP_AUDIT_SHIP_KEY needs MLP_AUDIT_SHIP_CERTIFICATE; set both")
         if self.audit_syslog and not self.audit_syslog.startswith("/"):
             address("MLP_AUDIT_SYSLOG", self.audit_syslog)
         check_http("MLP_AUDIT_WEBHOOK", self.audit_webhook)

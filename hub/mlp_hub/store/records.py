@@ -225,6 +225,26 @@ class AuditRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ShippedLink:
+    """Link of the audit log's chain with its entry as it is now. `checkpoint`: its time, of a checkpoint, which has no entry.
+
+    `time` is None where the entry is missing.
+    """
+
+    seq: int
+    entry: int
+    again: bool
+    checkpoint: float | None
+    hash: bytes
+    time: float | None = None
+    actor: str = ""
+    action: str = ""
+    name: str = ""
+    tenant: str | None = None
+    detail: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class StoredSession:
     """A browser's session: its user, the hub token masked with a key made from the cookie, and when it is over."""
 

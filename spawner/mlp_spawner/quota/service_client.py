@@ -147,9 +147,13 @@ class ServiceClient:
         """Say that the hub gave the user a token: `actor`, `note`, `scopes`, `expires`."""
         await self._call("PUT", f"/users/{quote(user, safe='')}:token_made", fields)
 
-    async def token_ended(self, user: str, **fields: str) -> None:
-        """Say that a token of the user's was ended: `actor`, `note`, `token`."""
+    async def token_ended(self, user: str, **fields: object) -> None:
+        """Say that a token of the user's is about to be ended: `actor`, `note`, `token`; `recorded`: that it has ended."""
         await self._call("PUT", f"/users/{quote(user, safe='')}:token_ended", fields)
+
+    async def changing(self, user: str, **fields: object) -> None:
+        """Say that the hub is about to change an account: `actor`, `action`, and `admin` for that right."""
+        await self._call("PUT", f"/users/{quote(user, safe='')}:changing", fields)
 
     async def token_uses(self, user: str) -> dict[str, tuple[str, float]] | None:
         """Ask from which address each of a user's tokens was used last and since when; None where that is not told at once."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
-from mlp_hub.domain.errors import Refused
+from mlp_hub.api.hubclient import HubAccount
+from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_language.message import msg
 from support.rigs.api_rig import ApiRig
 
 PASSWORD = "long enough"
@@ -172,7 +176,8 @@ def test_letting_users_in_and_shutting_them_out_is_audited_with_the_actor(rig: A
         assert rig.ask("PUT", f"/users/dieter{path}", token=rig.root_user).status == 200
     number = rig.run(rig.platform.users.get("dieter")).number
     assert changes(rig, "dieter") == [
-        ("admin", "user.approve", {"user_number": number, "applied_for": "red"}),
+        ("admin", "user.approve", {"applied_for": "red"}),
+        ("system", "user.create", {"message": "when approved", "user_number": number}),
         ("admin", "member.set", {"role": "member", "was": None}),
         ("admin", "user.deactivate", {}),
         ("admin", "user.approve", {"message": "approved again"}),
@@ -259,3 +264,74 @@ def test_attack_a_change_that_nobody_offers_closes_no_account(rig: ApiRig, body:
     answer = rig.ask("PUT", "/users/ann", body, token=rig.ann)
     assert (answer.status, answer.json["reason"]) == (403, "Invalid")
     assert rig.ask("GET", "/users/ann", token=rig.ann).json["state"] == "Actived"
+
+
+@pytest.fixture
+def unwritable(rig: ApiRig) -> Iterator[None]:
+    """A database that takes everything but entries of the audit log."""
+    why = "CREATE TRIGGER full BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'disk is full'); END"
+    again = why.replace("full BEFORE INSERT", "full_again BEFORE UPDATE")
+    rig.run(rig.platform.db.write(lambda tx: [tx.connection.execute(text(one)) for one in (why, again)]))
+    yield
+    gone = ("DROP TRIGGER full", "DROP TRIGGER full_again")
+    rig.run(rig.platform.db.write(lambda tx: [tx.connection.execute(text(one)) for one in gone]))
+
+
+def test_no_right_changes_at_the_hub_without_an_entry_in_the_log(rig: ApiRig, unwritable: None) -> None:
+    assert sign_up(rig, "nolog", "red") == 201
+    before = {name: dict(account) for name, account in rig.hub.accounts.items()}
+    minted, tokens = len(rig.hub.minted), dict(rig.hub.tokens)
+    rig.hub.requests.clear()
+    csv = {"csv": "name,team,admin\nunseen,red,no\n", "dry_run": False}
+    for method, path, body in (
+        ("PUT", "/users/nolog:approve", None),
+        ("PUT", "/users/ann:admin", {"admin": True}),
+        ("PUT", "/users/ann:password", {"password": "another long one"}),
+        ("PUT", "/users/ann:logout", None),
+        ("POST", "/users:import", csv),
+    ):
+        answer = rig.ask(method, path, body, token=rig.root_user)
+        assert answer.status == 503, (path, answer.body)
+        assert "msg" in answer.json
+    assert rig.ask("PUT", "/users/nolog:approve", token=rig.rita).status == 503
+    ended = rig.ask("DELETE", "/users/bob/token", token=rig.bob)
+    assert ended.status == 503
+    asked = {"note": "x", "scopes": ["read:users:name!user"], "expires_in": 60}
+    assert rig.ask("POST", "/users/bob/token", asked, token=rig.operator).status == 503
+    assert {name: dict(account) for name, account in rig.hub.accounts.items()} == before
+    assert rig.hub.tokens.keys() >= tokens.keys()
+    changed = [one for one in rig.hub.requests if not one.startswith("GET ")]
+    assert [one for one in changed if "/tokens" not in one and not one.endswith(":find")] == []
+    made = len(rig.hub.minted) - minted
+    assert made == 1, "a token was made"
+    assert any(one.startswith("DELETE /hub/api/users/bob/tokens/") for one in changed), (
+        "and ended: nobody has it"
+    )
+
+
+def test_a_change_that_fails_at_the_hub_is_in_the_log_as_failed(rig: ApiRig) -> None:
+    assert sign_up(rig, "hubless") == 201
+    real = rig.client.authorize
+
+    async def away(name: str) -> HubAccount:
+        raise Unavailable(msg("the hub does not answer"))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rig.client, "authorize", away)
+        assert rig.ask("PUT", "/users/hubless:approve", token=rig.root_user).status == 503
+    assert rig.client.authorize == real
+    assert changes(rig, "hubless") == [
+        ("admin", "user.approve", {}),
+        ("admin", "user.approve", {"failed": "the hub does not answer"}),
+    ]
+    assert rig.ask("DELETE", "/users/hubless", token=rig.root_user).status == 200, "it can still be refused"
+
+
+def test_nobody_but_the_hub_writes_about_its_changes(rig: ApiRig) -> None:
+    told = {"actor": "admin", "action": "user.admin", "admin": True}
+    for who in (rig.root_user, rig.operator, rig.rita, rig.bob, rig.notebook):
+        assert rig.ask("PUT", "/users/bob:changing", told, token=who).status == 403
+    for bad in ({}, {**told, "action": "tenant.delete"}, {**told, "admin": "yes"}, {**told, "x": 1}):
+        assert rig.ask("PUT", "/users/bob:changing", bad, token=rig.spawner).status == 403
+    assert rig.ask("PUT", "/users/bob:changing", told, token=rig.spawner).status == 200
+    assert changes(rig, "bob")[-1] == ("admin", "user.admin", {"admin": True})

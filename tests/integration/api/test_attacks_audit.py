@@ -271,3 +271,121 @@ def test_a_change_that_cannot_be_written_down_does_not_happen(own: ApiRig) -> No
     members = own.ask("GET", "/tenants/red/members", token=own.root_user).json
     assert {m["user"]: m["role"] for m in members} == {"rita": "admin", "ann": "member"}
     assert actions(own) == told
+
+
+# --- files of a tenant's admins
+
+
+FILES = ["audit:csv", "audit:lines"]
+
+
+@pytest.fixture(scope="module")
+def tree(own: ApiRig) -> ApiRig:
+    """Teams below each other, each with an admin and an entry that only it has."""
+    for name in ("olga", "alf", "bea", "emil", "mia", "otto"):
+        own.hub.user(name, f"{name}-token")
+    own.tenant("oak", "olga", members=("mia",))
+    own.tenant("oak-a", "alf")
+    own.tenant("oak-a-b", "bea")
+    own.tenant("elm", "emil")
+    for name, parent in (("oak-a", "oak"), ("oak-a-b", "oak-a")):
+        body = {"parent": parent, "description": "=cmd|' /C calc'!A0"}
+        assert own.ask("PUT", f"/tenants/{name}", body, token=own.root_user).status == 200
+    for name in ("oak", "elm"):
+        assert (
+            own.ask("PUT", f"/tenants/{name}", {"description": "@SUM(1)"}, token=own.root_user).status == 200
+        )
+    return own
+
+
+def tenants_in(rig: ApiRig, tenant: str, token: str, form: str = "audit:lines", query: str = "") -> set[str]:
+    answer = rig.ask("GET", f"/tenants/{tenant}/{form}{query}", token=token)
+    assert answer.status == 200, answer.body
+    if form == "audit:lines":
+        return {json.loads(line)["tenant"] for line in answer.body.splitlines()}
+    return {row["tenant"] for row in csv.DictReader(io.StringIO(answer.body.decode()))}
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_teams_admin_exports_its_own_entries_and_those_of_teams_below_and_no_others(
+    tree: ApiRig, form: str
+) -> None:
+    token = {name: tree.hub.user(name, f"{name}-token") for name in ("olga", "alf", "bea", "emil", "mia")}
+    assert tenants_in(tree, "oak", token["olga"], form) == {"oak", "oak-a", "oak-a-b"}
+    assert tenants_in(tree, "oak-a", token["alf"], form) == {"oak-a", "oak-a-b"}
+    assert tenants_in(tree, "oak-a-b", token["bea"], form) == {"oak-a-b"}
+    assert tenants_in(tree, "elm", token["emil"], form) == {"elm"}
+    assert tenants_in(tree, "oak", tree.root_user, form) == {"oak", "oak-a", "oak-a-b"}
+    refused = [
+        ("oak", "emil", "NotFound"),
+        ("oak", "alf", "NotFound"),
+        ("oak-a", "olga", "NotFound"),
+        ("elm", "olga", "NotFound"),
+        ("oak", "mia", "Forbidden"),
+        ("none-such", "olga", "NotFound"),
+    ]
+    for tenant, who, reason in refused:
+        answer = tree.ask("GET", f"/tenants/{tenant}/{form}", token=token[who])
+        assert (answer.status, answer.json["reason"]) == (403, reason), (tenant, who)
+    assert tree.ask("GET", f"/tenants/none-such/{form}", token=tree.root_user).status == 403
+    assert tree.ask("GET", f"/tenants/oak/{form}").status == 401
+    assert tree.ask("GET", f"/tenants/oak/{form}", token=tree.notebook).status == 403
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_a_token_without_the_scope_and_odd_filters_give_no_file(tree: ApiRig, form: str) -> None:
+    weak = tree.hub.user("olga", "olga-weak", held=("access:services!service=mlp", "custom:mlp:jobs:read"))
+    assert tree.ask("GET", f"/tenants/oak/{form}", token=weak).json["reason"] == "Forbidden"
+    olga = tree.hub.user("olga", "olga-token")
+    for bad in (
+        "tenant=elm",
+        "object=x",
+        "limit=5",
+        "actor=",
+        "since=yesterday",
+        "below=0",
+        "since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z",
+    ):
+        answer = tree.ask("GET", f"/tenants/oak/{form}?{bad}", token=olga)
+        assert (answer.status, answer.json["reason"]) == (403, "Invalid"), bad
+    assert tenants_in(tree, "oak", olga, form, "?action=tenant.update&actor=admin") == {
+        "oak",
+        "oak-a",
+        "oak-a-b",
+    }
+    assert tenants_in(tree, "oak", olga, form, "?actor=nobody") == set()
+
+
+def test_entries_of_an_earlier_team_of_the_name_and_of_a_team_that_moved_away_are_not_exported(
+    tree: ApiRig,
+) -> None:
+    olga = tree.hub.user("olga", "olga-token")
+    tree.tenant("oak-old", "otto")
+    body = {"parent": "oak", "description": "secret of the first"}
+    assert tree.ask("PUT", "/tenants/oak-old", body, token=tree.root_user).status == 200
+    assert b"secret of the first" in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
+    assert tree.ask("DELETE", "/tenants/oak-old/members/otto", token=tree.root_user).status == 200
+    gone = tree.ask("DELETE", "/tenants/oak-old", token=tree.root_user)
+    assert gone.status == 200, gone.body
+    assert "oak-old" not in tenants_in(tree, "oak", olga)
+    tree.tenant("oak-old", "otto")
+    assert tree.ask("PUT", "/tenants/oak-old", {"parent": "oak"}, token=tree.root_user).status == 200
+    assert b"secret of the first" not in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
+    assert "oak-old" in tenants_in(tree, "oak", olga)
+    assert tree.ask("PUT", "/tenants/oak-old", {"parent": "elm"}, token=tree.root_user).status == 200
+    assert "oak-old" not in tenants_in(tree, "oak", olga)
+
+
+def test_no_cell_of_a_teams_file_is_a_formula(tree: ApiRig) -> None:
+    olga = tree.hub.user("olga", "olga-token")
+    with tree.platform.db.begin() as tx:
+        tx.audit.add(
+            tree.platform.clock(), "=HYPERLINK(1)", "x.y", "+1+1", tenant="oak", detail={"a": "\r\n=1"}
+        )
+    answer = tree.ask("GET", "/tenants/oak/audit:csv", token=olga)
+    assert answer.headers["content-disposition"] == 'attachment; filename="audit-oak.csv"'
+    rows = list(csv.reader(io.StringIO(answer.body.decode(), newline="")))
+    assert rows[0] == ["id", "time", "actor", "action", "object", "tenant", "detail"]
+    assert rows[1][2:5] == ["'=HYPERLINK(1)", "x.y", "'+1+1"]
+    cells = [cell for row in rows for cell in row]
+    assert not any(cell.startswith(tuple("=+-@\t\r\n")) for cell in cells)

@@ -13,6 +13,7 @@ from websockets.exceptions import InvalidStatus
 from mlp_api.accounts.idle_servers import IdleServerPolicySet, ServerKeep, ServerUseReport
 from mlp_api.accounts.people import PeopleImport
 from mlp_api.accounts.users import (
+    AccountChange,
     AdminRight,
     LoginStanding,
     PasswordReset,
@@ -399,6 +400,7 @@ VALID: dict[Any, dict[str, Any]] = {
     ServiceRotate: {"grace": 1},
     LoginStanding: {"groups": ["/ml/red"]},
     TokenEnded: {"actor": "bob", "note": "theirs", "token": "a1"},
+    AccountChange: {"actor": "ann", "action": "user.logout"},
     TokenMade: {"actor": "bob", "note": "theirs", "scopes": "", "expires": "never"},
     PasswordReset: {"password": "another long one"},
     AdminRight: {"admin": True},

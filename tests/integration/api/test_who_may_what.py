@@ -23,6 +23,7 @@ SIGN_UPS = {"PUT /users/{user}:approve", "DELETE /users/{user}"}
 """Decided on where somebody waits for it; tests of accounts do."""
 MADE = {"POST /users/{user}/token": {"note": "x"}, "PUT /users/{user}:standing": {}}
 MADE["PUT /users/{user}:token_ended"] = {"actor": "ann", "note": "x", "token": "a1"}
+MADE["PUT /users/{user}:changing"] = {"actor": "ann", "action": "user.logout"}
 MADE["PUT /users/{user}:token_made"] = {"actor": "ann", "note": "x", "scopes": "", "expires": "never"}
 """Bodies for handlers that look at who asks only once the body is right."""
 UNDERSTOOD = {"PUT /stored:open": {"uid": "0" * 26, "path": "x"}}

@@ -17,10 +17,10 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from mlp_hub.service.monitoring.alert_rules import RULES
+from mlp_hub.service.monitoring.alert_rules import ALL_RULES
 from mlp_hub.service.monitoring.dashboards.table import DASHBOARDS
 from support.hubs.live_hub import BIN, LiveHub
-from support.monitoring.alertmanager import needs_alertmanager, webhook
+from support.monitoring.alertmanager import mail_server, needs_alertmanager, webhook
 from support.monitoring.prometheus import needs_prometheus
 from support.ports import free_port
 from support.waiting import PATIENCE_S, wait_for
@@ -74,7 +74,7 @@ def listens(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def watching(hub: LiveHub, *words: str, make: bool = False) -> Iterator[Watching]:
+def watching(hub: LiveHub, *words: str, make: bool = False, **env: str) -> Iterator[Watching]:
     """Run both, by `make watch` or by the command that it calls."""
     ports = free_port(), free_port()
     options = [f"--prometheus-port={ports[0]}", f"--alertmanager-port={ports[1]}", "--interval=1", *words]
@@ -91,7 +91,7 @@ def watching(hub: LiveHub, *words: str, make: bool = False) -> Iterator[Watching
         ]
     process = subprocess.Popen(
         command,
-        env=hub.env,
+        env={**hub.env, **env},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -114,9 +114,9 @@ def test_make_watch_starts_both_with_everything_loaded_and_ctrl_c_stops_them(hub
         assert f"http://127.0.0.1:{both.alertmanager}" in printed
         assert str(both.root / "password") in printed
         wait_for(lambda: set(both.targets().values()) == {"up"}, message="for the targets")
-        assert set(both.targets()) == {"mlp-hub", "jupyterhub"}
+        assert set(both.targets()) == {"mlp-hub", "jupyterhub", "alertmanager"}
         (group,) = both.get(both.prometheus, "/api/v1/rules")["data"]["groups"]
-        assert [rule["name"] for rule in group["rules"]] == [rule.name for rule in RULES]
+        assert [rule["name"] for rule in group["rules"]] == [rule.name for rule in ALL_RULES]
         (receiver,) = both.get(both.prometheus, "/api/v1/alertmanagers")["data"]["activeAlertmanagers"]
         assert receiver["url"] == f"http://127.0.0.1:{both.alertmanager}/api/v2/alerts"
         config = both.get(both.alertmanager, "/api/v2/status")["config"]["original"]
@@ -133,6 +133,17 @@ def test_make_watch_starts_both_with_everything_loaded_and_ctrl_c_stops_them(hub
         wait_for(both.is_gone)
     assert not alerts
     assert hub.ok("GET", "/health")["status"] == "ok"
+
+
+def test_a_mail_server_that_cannot_be_used_is_named_at_the_start_with_what_to_set(hub: LiveHub) -> None:
+    with mail_server("hub", "right") as (port, _):
+        place = {"MLP_MAIL_SERVER": f"127.0.0.1:{port}", "MLP_MAIL_FROM": "hub@example.org"}
+        with watching(hub, "--mail-to=ops@example.org", **place) as both:
+            printed = both.wait()
+            assert "NO ALERT IS MAILED" in printed
+            assert "Set MLP_MAIL_SECURITY=none" in printed
+        with watching(hub, "--mail-to=ops@example.org", **place, MLP_MAIL_SECURITY="none") as both:
+            assert f"Mail goes through 127.0.0.1:{port}." in both.wait()
 
 
 def test_nobody_without_the_password_reads_or_silences(hub: LiveHub) -> None:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from support.hubs.hub_stack import PASSWORD, Browser, text_of, user_token
+from support.waiting import wait_for
 
 STACK = {"config": "c.NativeAccounts.login_burst = 1000"}
 CONFIRM = "/hub/confirm"
@@ -170,16 +171,81 @@ def test_a_token_made_on_the_hubs_page_is_audited_with_its_scopes(stack):
     assert told(stack) == before
 
 
-def test_a_token_is_ended_although_that_cannot_be_written_down(stack):
+def test_a_token_is_ended_although_that_cannot_be_recorded_and_its_entry_follows(stack):
     person = logged_in(stack, "rita")
     one = ask_for_token(person, "rita").json()
     stack.tell_service(limits={"tokens": 0})
     try:
         gone = person.http.delete(f"/hub/api/users/rita/tokens/{one['id']}", headers=as_the_page(person))
+        assert gone.status_code == 204
+        assert stack.api("GET", "/user", one["token"]).status_code == 403
+        assert [call for call in stack.ledger()["calls"] if call.startswith("ended rita ")] == []
     finally:
         stack.tell_service(limits={"tokens": 1})
-    assert gone.status_code == 204
-    assert stack.api("GET", "/user", one["token"]).status_code == 403
+    (told,) = wait_for(lambda: [c for c in stack.ledger()["calls"] if c.startswith("ended rita ")])
+    assert json.loads(told.removeprefix("ended rita "))["token"] == one["id"]
+
+
+def test_nobody_ends_or_records_the_end_of_anothers_token(stack):
+    person, other = logged_in(stack, "sid"), logged_in(stack, "tom")
+    one = ask_for_token(person, "sid").json()
+    path = f"/hub/api/users/sid/tokens/{one['id']}"
+    assert other.http.delete(path, headers=as_the_page(other)).status_code in (403, 404)
+    assert stack.http.delete(path).status_code == 403
+    assert (
+        person.http.delete("/hub/api/users/sid/tokens/a999999", headers=as_the_page(person)).status_code
+        == 404
+    )
+    assert [call for call in stack.ledger()["calls"] if call.startswith("ended sid ")] == []
+
+
+def test_no_account_changes_at_the_hub_itself_without_an_entry(stack):
+    """Somebody with the right asks the hub, past the platform's service; the operator's command does so too."""
+    stack.add("boss", admin=True)
+    stack.add("uma")
+    operator = stack.settings.secret("operator_token")
+    boss = user_token(stack, "boss", "admin:users", "read:users")
+    assert Browser(stack).sign_up("vic").status_code == 201
+    new = {"name": "wim", "password": PASSWORD, "authorized": True}
+    asked = (
+        ("POST", "/mlp/accounts/vic/authorize", {}),
+        ("POST", "/mlp/accounts/uma/admin", {"admin": True}),
+        ("POST", "/mlp/accounts/uma/password", {"password": "quite another one"}),
+        ("POST", "/mlp/accounts/uma/deauthorize", {}),
+        ("DELETE", "/mlp/accounts/uma", None),
+        ("POST", "/mlp/accounts", new),
+        ("POST", "/mlp/accounts", {**new, "admin": True}),
+    )
+    before = stack.api("GET", "/mlp/accounts").json()
+    stack.tell_service(limits={"changes": 0})
+    try:
+        for token in (operator, boss):
+            for method, path, body in asked:
+                refused = stack.api(method, path, token, json=body)
+                assert (refused.status_code, "nothing was changed" in refused.text) == (503, True), (
+                    path,
+                    refused.text,
+                )
+        assert stack.api("GET", "/mlp/accounts").json() == before
+    finally:
+        stack.tell_service(limits={"changes": 1})
+    assert stack.api("POST", "/mlp/accounts/vic/authorize", boss).status_code == 200
+    assert stack.api("POST", "/mlp/accounts", operator, json={**new, "admin": True}).status_code == 201
+    told = [call for call in stack.ledger()["calls"] if call.startswith("changing ")]
+    assert [(one.split()[1], json.loads(one.split(None, 2)[2])) for one in told] == [
+        ("vic", {"actor": "boss", "action": "user.approve"}),
+        ("wim", {"actor": "mlp-operator", "action": "user.approve"}),
+        ("wim", {"actor": "mlp-operator", "action": "user.admin", "admin": True}),
+    ]
+    assert (
+        stack.api(
+            "POST", "/mlp/accounts", boss, json={"name": "yan", "password": "x", "authorized": True}
+        ).status_code
+        == 400
+    )
+    assert len([call for call in stack.ledger()["calls"] if call.startswith("changing ")]) == 3, (
+        "refused anyway"
+    )
 
 
 def test_a_token_that_cannot_be_written_down_is_not_made(stack):

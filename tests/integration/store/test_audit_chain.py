@@ -517,3 +517,23 @@ def test_an_entry_is_found_again_without_a_look_at_a_whole_team(db: Database) ->
         asked = query.compile(tx.connection.engine, compile_kwargs={"literal_binds": True})
         plan = tx.connection.execute(text(f"EXPLAIN QUERY PLAN {asked}")).fetchall()
     assert any("ix_audit_object_id" in row.detail for row in plan), plan
+
+
+def test_links_are_read_with_their_entries_a_few_at_a_time(db: Database) -> None:
+    add(db, 1, 3)
+    with db.begin() as tx:
+        tx.audit.add(4.0, "ann", "tenant.update", "t4", detail={"text": "x" * 5000})
+        tx.audit_chain.checkpoint(5.0)
+        tx.connection.execute(text("DELETE FROM audit WHERE id = 2"))
+    found = db.read_now(lambda tx: tx.audit_chain.shipped(-1, 100, 10**6))
+    assert [(one.seq, one.entry, one.checkpoint, one.time, one.name) for one in found] == [
+        (0, 0, 0.0, None, ""),
+        (1, 1, None, 1.0, "t1"),
+        (2, 2, None, None, ""),
+        (3, 3, None, 3.0, "t3"),
+        (4, 4, None, 4.0, "t4"),
+        (5, 4, 5.0, None, ""),
+    ]
+    assert (found[1].tenant, found[1].detail, found[4].tenant) == ("red", {"cpu": 1}, None)
+    assert [one.seq for one in db.read_now(lambda tx: tx.audit_chain.shipped(3, 100, 10))] == [4]
+    assert [one.seq for one in db.read_now(lambda tx: tx.audit_chain.shipped(0, 2, 10**6))] == [1, 2]

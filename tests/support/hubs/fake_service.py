@@ -138,6 +138,16 @@ class TokenEnded(Base):
             self.write("null")
 
 
+class Changing(Base):
+    def put(self, user: str) -> None:
+        if self.from_spawner():
+            if self.state.limits.get("changes") == 0:
+                self.refuse("not now", "Unavailable")
+                return
+            self.state.calls.append(f"changing {user} {self.request.body.decode()}")
+            self.write("null")
+
+
 class TokenUses(Base):
     def get(self, user: str) -> None:
         if self.from_spawner():
@@ -278,6 +288,7 @@ async def main() -> None:
             (prefix + r"/api/v1/users/([^/]+)/preferences", Preferences),
             (prefix + r"/api/v1/users/([^/]+):token_made", TokenMade),
             (prefix + r"/api/v1/users/([^/]+):token_ended", TokenEnded),
+            (prefix + r"/api/v1/users/([^/]+):changing", Changing),
             (prefix + r"/api/v1/users/([^/]+):token_uses", TokenUses),
             (prefix + r"/api/v1/users/([^/]+):standing", HowPeopleStand),
             (prefix + r"/api/v1/login:standing", HowPeopleStand),

@@ -105,6 +105,14 @@ CASES: dict[str, tuple[Series, Series]] = {
         {"mlp_backup_last_timestamp_seconds": "-600000x200"},
     ),
     "MLPPointsLag": ({"mlp_points_lag_messages": "20000x200"}, {"mlp_points_lag_messages": "100x200"}),
+    "MLPNotificationsFail": (
+        {'alertmanager_notifications_failed_total{integration="email"}': "0+1x200"},
+        {'alertmanager_notifications_failed_total{integration="email"}': "7x200"},
+    ),
+    "MLPAuditUnshipped": (
+        {'mlp_audit_unshipped_age_seconds{receiver="syslog"}': "1000x200"},
+        {'mlp_audit_unshipped_age_seconds{receiver="syslog"}': "800x200"},
+    ),
     "MLPNoticesBehind": ({"mlp_notices_oldest_age_seconds": "95000x200"}, {"mlp_notices_oldest_age_seconds": "80000x200"}),
 }  # fmt: skip
 """For each alert series, one value a minute, with which it fires, and others with which it does not."""

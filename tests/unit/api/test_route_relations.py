@@ -45,6 +45,7 @@ FOR_THE_PLATFORM = {
     "GET /users/{user}:stopped": "same",
     "PUT /users/{user}:token_made": "said by the hub",
     "PUT /users/{user}:token_ended": "same",
+    "PUT /users/{user}:changing": "same",
     "GET /users/{user}:token_uses": "asked by the hub",
     "GET /users/{user}:announced": "same",
     "PUT /users/{user}:standing": "said by the hub",

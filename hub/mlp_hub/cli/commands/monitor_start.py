@@ -27,7 +27,9 @@ from mlp_hub.api.edge.server import METRICS
 from mlp_hub.cli.commands import accounts, monitor
 from mlp_hub.cli.errors import CommandFailed, MachineFailure, UsageFailure
 from mlp_hub.cli.http import request
+from mlp_hub.cli.mail_server import mail_trouble
 from mlp_hub.cli.state import ports
+from mlp_hub.domain.text import escaped
 from mlp_hub.sandbox.shim.linux import die_with_parent
 from mlp_hub.service.monitoring import alert_rules
 from mlp_hub.service.monitoring.alert_delivery import prometheus_config
@@ -73,6 +75,8 @@ def start(settings: Settings, options: WatchOptions) -> int:
     accounts.ask_service(settings, "GET", "/health")
     prometheus, alertmanager = map(_program, _PROGRAMS)
     _check_ports(options)
+    if options.mail_to:
+        _print_mail(settings)
     root = settings.home / _ROOT
     _interrupted_by(signal.SIGINT, signal.SIGTERM)
     with contextlib.ExitStack() as stack:
@@ -105,6 +109,22 @@ def start(settings: Settings, options: WatchOptions) -> int:
                 )
             ) from error
     return 0
+
+
+def _print_mail(settings: Settings) -> None:
+    """Say whether the mail server can be used: otherwise only Alertmanager's log says why nobody gets mail."""
+    found = mail_trouble(settings)
+    if found is None:
+        sys.stdout.write(say("Mail goes through {server}.", server=settings.mail_server) + "\n")
+    else:
+        why, remedy = found
+        told = say(
+            "NO ALERT IS MAILED: the mail server {server} cannot be used: {why}",
+            server=settings.mail_server,
+            why=escaped(why),
+        )
+        sys.stdout.write(f"{told}\n{remedy}\n")
+    sys.stdout.flush()
 
 
 def _check(options: WatchOptions) -> None:

@@ -34,7 +34,7 @@ from jupyterhub.scopes import needs_scope
 from jupyterhub.utils import maybe_future
 from nativeauthenticator.orm import UserInfo
 
-from mlp_hub.hub_integration.accounts import listing, records
+from mlp_hub.hub_integration.accounts import listing, recording, records
 from mlp_hub.hub_integration.accounts.ending import end_servers, end_sessions
 from mlp_hub.hub_integration.accounts.listing import Wanted
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
@@ -108,6 +108,12 @@ class _Accounts(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         for user in known.values():
             user.admin = False
             assign_default_roles(self.db, entity=user)
+
+    async def _recorded(self, info: Any, action: str, **fields: object) -> Any:
+        """Record a change of an account before it is made, and return the account as it is then."""
+        name = info.username
+        await recording.record(self, name, action, **fields)
+        return self._info(name)
 
     def _write(self, name: str, **more: object) -> None:
         self.write(json.dumps({**(listing.one(self.db, name) or {}), **more}))
@@ -201,11 +207,26 @@ class AccountList(_Accounts):
         if admin:
             self._check_may_touch_admins()
         if authorized:
+            await self._record_new(body["name"], body["password"], admin=admin)
             name = await self._make(body["name"], body["password"], admin=admin)
         else:
             name = await self.authenticator.sign_up(body["name"], body["password"], body.get("address", ""))
         self.set_status(201)
         self._write(name)
+
+    async def _record_new(self, name: str, password: str, *, admin: bool) -> None:
+        """Record an account that is let in from its begin; the first administrator is made even if that is impossible."""
+        self.authenticator.check_account(name, password)
+        try:
+            await recording.record(self, self.authenticator.normalize_username(name), "user.approve")
+            if admin:
+                await recording.record(
+                    self, self.authenticator.normalize_username(name), "user.admin", admin=True
+                )
+        except AccountRefused:
+            admins = self.db.query(UserInfo.id).join(orm.User, orm.User.name == UserInfo.username)
+            if not admin or admins.filter(orm.User.admin).first() is not None:
+                raise
 
     async def _make(self, name: str, password: str, *, admin: bool) -> str:
         hashed = await self.authenticator.prepare_account(name, password)
@@ -262,6 +283,8 @@ class AccountAction(_Accounts):
         self._write(name, was_authorized=before)
 
     async def _authorize(self, info: Any) -> None:
+        if not info.is_authorized:
+            info = await self._recorded(info, "user.approve")
         # with the hub's own user record, so that its tokens and groups can be made before the first login
         self._record_of(info.username)
         info.is_authorized = True
@@ -270,6 +293,8 @@ class AccountAction(_Accounts):
     async def _deauthorize(self, info: Any) -> None:
         if info.is_authorized:
             self._check_may_close(info)
+            info = await self._recorded(info, "user.deactivate")
+            self._check_may_close(info)  # others may have been closed meanwhile
             info.is_authorized = False
             self.db.commit()
         # also of who is shut out already: whoever did that may have been killed before this
@@ -285,15 +310,19 @@ class AccountAction(_Accounts):
                 "Forbidden",
                 403,
             )
+        self.authenticator.check_password_rule(body["password"])
+        info = await self._recorded(info, "user.password")
         await self.authenticator.set_password(info.username, body["password"])
         await self._end_all_of(info.username)
 
     async def _logout(self, info: Any) -> None:
         self._check_may_touch(info)
+        info = await self._recorded(info, "user.logout")
         await self._end_all_of(info.username)
 
     async def _stop(self, info: Any) -> None:
         self._check_may_touch(info)
+        info = await self._recorded(info, "user.stop_servers")
         user = self.find_user(info.username)
         if user is not None:
             await end_servers(self, user)
@@ -308,9 +337,14 @@ class AccountAction(_Accounts):
                 409,
             )
         self._check_may_touch_admins()
-        user = self._record_of(info.username)
-        if not body["admin"] and user.admin:
+        known = orm.User.find(self.db, info.username)
+        taken = not body["admin"] and known is not None and known.admin
+        if taken:
             self._check_may_close(info)
+        info = await self._recorded(info, "user.admin", admin=body["admin"])
+        if taken:
+            self._check_may_close(info)  # others may have been closed meanwhile
+        user = self._record_of(info.username)
         user.admin = body["admin"]
         assign_default_roles(self.db, entity=user)
         self.db.commit()
@@ -336,6 +370,8 @@ class AccountItem(_Accounts):
         """Delete it. The user's files stay."""
         info = self._info(name)
         self._check_may_close(info)
+        info = await self._recorded(info, "user.delete")
+        self._check_may_close(info)  # others may have been closed meanwhile
         name = info.username
         info.is_authorized = False
         self.db.commit()

@@ -214,6 +214,11 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
 
     async def prepare_account(self, name: str, password: str) -> bytes:
         """Check a new account and return its hashed password, or raise AccountRefused."""
+        self.check_account(name, password)
+        return await self.hasher.hashed(password)
+
+    def check_account(self, name: str, password: str) -> None:
+        """Raise AccountRefused unless a new account may have this name and this password."""
         if not is_valid(name):
             raise AccountRefused(
                 msg("{name} cannot be a user name: {rule}.", name=repr(name), rule=why_not(name))
@@ -221,7 +226,6 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         if self.user_exists(name):
             raise _taken(name)
         self.check_password_rule(password)
-        return await self.hasher.hashed(password)
 
     def store_account(self, name: str, hashed: bytes, *, authorized: bool) -> None:
         """Store a prepared account, or raise AccountRefused when its name was taken meanwhile."""
@@ -302,9 +306,11 @@ class NativeAccounts(NativeAuthenticator):  # type: ignore[misc]  # NativeAuthen
         browser do.
         """
         # handlers need the hub's scopes defined
-        from mlp_hub.hub_integration.accounts import accounts  # noqa: PLC0415
+        from mlp_hub.hub_integration.accounts import accounts, recording  # noqa: PLC0415
         from mlp_hub.hub_integration.pages import pages, people  # noqa: PLC0415
 
+        if getattr(self, "db", None) is not None:
+            recording.deliver_kept(self.db)
         return [*pages.handlers(), *accounts.handlers(), *people.handlers()]
 
 

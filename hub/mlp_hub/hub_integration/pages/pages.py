@@ -12,6 +12,7 @@ from tornado import web
 
 from mlp_hub.api.edge.connections import address_of
 from mlp_hub.domain.tenants.account_names import NAME_MAX, NAME_RULE
+from mlp_hub.hub_integration.accounts import recording
 from mlp_hub.hub_integration.accounts.ending import end_servers, end_sessions
 from mlp_hub.hub_integration.accounts.hashing import TooManyAtOnce
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
@@ -121,6 +122,9 @@ class ChangePasswordPage(BaseHandler):  # type: ignore[misc]
             error = await self._why_not(name)
         if not error:
             try:
+                if not own:
+                    self.authenticator.check_password_rule(new)
+                    await recording.record(self, name, "user.password")
                 await self.authenticator.set_password(name, new, instead_of=known if own else None)
             except AccountRefused as refused:
                 error = said(self, refused.message)

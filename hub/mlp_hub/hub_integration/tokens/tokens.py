@@ -16,13 +16,14 @@ from typing import Any
 
 from jupyterhub import orm
 from jupyterhub.apihandlers.users import UserTokenAPIHandler, UserTokenListAPIHandler
-from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for
+from jupyterhub.scopes import _intersect_expanded_scopes, get_scopes_for, needs_scope
 from jupyterhub.utils import isoformat
 from tornado import web
 
 from mlp_hub.api.auth.lesser_tokens import lasts_no_longer, left_of, may_no_more
 from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.domain.text import escaped, storable
+from mlp_hub.hub_integration.accounts import unrecorded
 from mlp_hub.hub_integration.configure import SERVICE, socket_url
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.settings import Settings
@@ -88,19 +89,28 @@ def install(settings: Settings) -> None:
     @wraps(delete)
     async def ended(self: Any, user_name: str, token_id: str) -> None:
         user, asked = self.find_user(user_name), self.current_user
-        note = _note(self, user, token_id) if user is not None else ""
-        delete(self, user_name, token_id)
-        if (asked.kind, asked.name) == ("service", SERVICE):
-            return  # as above
+        if user is None or (asked.kind, asked.name) == ("service", SERVICE):
+            delete(self, user_name, token_id)  # as above
+            return
+        self.find_token_by_id(user, token_id)  # of a token that is not there nothing is written down
+        fields = {"actor": asked.name, "note": _note(self, user, token_id), "token": token_id}
         try:
-            await service.token_ended(user_name, actor=asked.name, note=note, token=token_id)
+            await service.token_ended(user_name, **fields)
         except (ServiceUnreachable, ServiceRefused) as error:
-            # it is ended all the same: who revokes one does not wait for the log
+            # it is ended all the same, with its entry for later: who revokes one does not wait for the log
             self.log.warning(
-                "That %s ended %s of %s is not written down: %s", asked.name, token_id, user_name, error
+                "That %s ends %s of %s is recorded later: %s", asked.name, token_id, user_name, error
             )
+            unrecorded.keep(self.db, user_name, fields)
+            delete(self, user_name, token_id)
+            unrecorded.begin(self.db, lambda user, kept: service.token_ended(user, **kept))
+            return
+        delete(self, user_name, token_id)
+        with contextlib.suppress(ServiceUnreachable, ServiceRefused):  # it asks the hub again soon by itself
+            await service.token_ended(user_name, **fields, recorded=True)
 
-    UserTokenAPIHandler.delete = ended
+    # nobody without the right to end a token writes into the log
+    UserTokenAPIHandler.delete = needs_scope("tokens")(ended)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from mlp_hub import durable
-from mlp_hub.domain.audit_chain import ChainLink
+from mlp_hub.domain.audit_chain import HASH_BYTES, ChainLink
+from mlp_hub.service.audit.receivers import append_lines
 
 LONGEST = 1000
 """Safety: bytes of a line; a longer one is not a head."""
 TAIL = 4 * LONGEST
 """Safety: bytes at the end of the file that are read to find the last head."""
-HASH_BYTES = 32
-"""Given: bytes of a SHA-256."""
 LARGEST = 2**63
 """Given: numbers of links and entries are below it: a column holds no other."""
 
@@ -108,18 +106,5 @@ def last_head(path: Path) -> PublishedHead | None:
 
 
 def append_head(path: Path, head: PublishedHead) -> None:
-    """Append a line; it is on disk when this returns. A torn line before it gets an end first. Raises OSError.
-
-    The file is opened to append alone, so that it can have the kernel's append-only attribute, and never through a link.
-    """
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    fd = os.open(path, flags, 0o600)
-    try:
-        size = os.fstat(fd).st_size
-        torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
-        durable.write_all(fd, (b"\n" if torn else b"") + head.line())
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    if not size:
-        durable.sync_directory(path.parent)
+    """Append a line; it is on disk when this returns. Raises OSError."""
+    append_lines(path, [head.line().strip()])

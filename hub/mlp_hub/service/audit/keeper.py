@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
 from mlp_hub.domain.audit_chain import ChainLink
 from mlp_hub.service.audit.checked import CHECKED, CheckedChain
 from mlp_hub.service.audit.heads import PublishedHead, append_head, last_head
-from mlp_hub.service.config import AuditPolicy
+from mlp_hub.service.audit.receivers import send_to_syslog, syslog_message
+from mlp_hub.service.audit.shipping import shipped_up_to
+from mlp_hub.service.config import AuditPolicy, SyslogReceiver
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.store.database import Database
@@ -24,10 +25,6 @@ MOST_BETWEEN = 5000
 """Tuning: links after which a head is written before its time: what one cut removes at once, for lines of the file."""
 MOST_DELETED = 1000
 """Tuning: entries of the audit log that are removed at a time: size of a lot, for how long others wait behind it."""
-SYSLOG_S = 5.0
-"""Safety: seconds that the socket of a syslog may take."""
-SYSLOG_PRIORITY = 13 * 8 + 6
-"""Given: facility "log audit", severity "informational" of RFC 5424."""
 
 
 class ChainKeeper:
@@ -147,7 +144,12 @@ class ChainKeeper:
         await self._db.write(lambda tx: tx.settings.put(CHECKED, found.stored()))
 
     async def _remove(self, now: float, before: float) -> None:
-        found = await self._db.read(lambda tx: tx.audit_chain.next_cut(before, MOST_DELETED))
+        def look(tx: Tx) -> ChainLink | None:
+            found, shipped = tx.audit_chain.next_cut(before, MOST_DELETED), shipped_up_to(tx, self._policy)
+            # entries stay until all receivers have them
+            return None if found is not None and shipped is not None and shipped < found.seq else found
+
+        found = await self._db.read(look)
         if found is not None and found.seq != self._cut_noted and self._policy.heads_file is not None:
             cut = PublishedHead.of(found, cut=True)
             try:
@@ -171,7 +173,8 @@ class ChainKeeper:
                 told = False
         if self._policy.heads_syslog:
             try:
-                await asyncio.to_thread(send_to_syslog, self._policy.heads_syslog, syslog_line(head))
+                message = syslog_message(head.time, "audit-head", head.line().strip())
+                await asyncio.to_thread(send_to_syslog, head_receiver(self._policy.heads_syslog), [message])
             except OSError as error:
                 log.warning(
                     "a head of the audit log cannot be sent to %s: %s", self._policy.heads_syslog, error
@@ -180,25 +183,9 @@ class ChainKeeper:
         return told
 
 
-def syslog_line(head: PublishedHead) -> bytes:
-    """Return a head as a message of RFC 5424."""
-    at = datetime.fromtimestamp(head.time, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    host = "".join(c for c in socket.gethostname() if "!" <= c <= "~")[:255] or "-"
-    return f"<{SYSLOG_PRIORITY}>1 {at} {host} mlp-hub - audit-head - ".encode() + head.line().strip()
-
-
-def send_to_syslog(place: str, message: bytes) -> None:
-    """Send a message as a datagram to a UNIX socket's path, or to HOST:PORT. Raises OSError."""
+def head_receiver(place: str) -> SyslogReceiver:
+    """Return the syslog at a socket's path, or at HOST:PORT over UDP."""
     if place.startswith("/"):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
-            to.settimeout(SYSLOG_S)
-            to.connect(place)
-            to.send(message)
-        return
+        return SyslogReceiver("unix", place)
     host, _, port = place.rpartition(":")
-    family, kind, proto, _, address = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_DGRAM)[
-        0
-    ]
-    with socket.socket(family, kind, proto) as to:
-        to.settimeout(SYSLOG_S)
-        to.sendto(message, address)
+    return SyslogReceiver("udp", host.strip("[]"), int(port))

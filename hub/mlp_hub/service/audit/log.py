@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mlp_api.localized import Text
 from mlp_api.platform import audit as api
@@ -27,6 +27,24 @@ EXPORT_PAGE = 500
 """Tuning: entries of an export that are read at a time: memory, for the number of queries."""
 COLUMNS = ("id", "time", "actor", "action", "object", "tenant", "detail")
 """Given: columns of an export as CSV."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnEntries:
+    """The part of the log for the admins of a tenant: its entries and, with `below`, those of all tenants below it."""
+
+    tenant: str
+    below: bool = False
+
+    def since_of(self, tx: Tx) -> dict[str, float]:
+        """Return these tenants, each with its begin: entries of an earlier one of the same name are not theirs. Raises `NotFound`."""
+        names = [self.tenant]
+        found: dict[str, float] = {}
+        for name in names:  # it grows
+            found[name] = tx.tenants.made_at(name)
+            if self.below:
+                names += [child for child in tx.tenants.children(name) if child not in found]
+        return found
 
 
 class AuditLog:
@@ -63,12 +81,15 @@ class AuditLog:
         action: str | None = None,
         name: str | None = None,
         tenant: str | None = None,
+        own: OwnEntries | None = None,
     ) -> AsyncIterator[Sequence[api.AuditEntry]]:
         """Yield all entries that `entries` would return, page by page, `MOST_EXPORTED` at most. No transaction stays open."""
         left, following = MOST_EXPORTED, span.before
         while left > 0:
             page = replace(span, limit=min(EXPORT_PAGE, left), before=following)
-            found, following = await self.entries(page, tenant=tenant, actor=actor, action=action, name=name)
+            found, following = await self.entries(
+                page, tenant=tenant, actor=actor, action=action, name=name, own=own
+            )
             left -= len(found)
             yield found
             if following is None:
@@ -82,21 +103,19 @@ class AuditLog:
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
-        own: bool = False,
+        own: OwnEntries | None = None,
     ) -> tuple[Sequence[api.AuditEntry], int | None]:
         """Return a page of changes; an action can be a prefix: `quota.`.
 
-        `own` is for the tenant itself: changes of an earlier tenant with the same name are not shown.
-        Raises `NotFound`.
+        `own`: only the entries that the admins of a tenant may see. Raises `NotFound`.
         """
         page = replace(span, most_bytes=MOST_BYTES)
 
         def look(tx: Tx) -> tuple[list[AuditRecord], int | None]:
-            asked = page
-            if own and tenant is not None:
-                made = tx.tenants.made_at(tenant)
-                asked = replace(page, since=made if page.since is None else max(page.since, made))
-            return tx.audit.page(asked, tenant=tenant, actor=actor, action=action, name=name)
+            since_of = None if own is None else own.since_of(tx)
+            return tx.audit.page(
+                page, tenant=tenant, actor=actor, action=action, name=name, since_of=since_of
+            )
 
         found, following = await self._db.read(look)
         entries = [

@@ -64,8 +64,15 @@ def alertmanager_config(mail: MailRoute | None, webhooks: Sequence[str]) -> dict
 def prometheus_config(
     scrape: Mapping[str, Any], rules: str, alertmanager: str, login: tuple[str, str], interval_s: int
 ) -> dict[str, Any]:
-    """Return the configuration of a Prometheus. `login` is the name and the file with the password for Alertmanager."""
+    """Return the configuration of a Prometheus. `login` is the name and the file with the password for Alertmanager.
+
+    It reads the metrics of Alertmanager too: they alone show notifications that failed.
+    """
     name, password_file = login
+    at = {
+        "basic_auth": {"username": name, "password_file": password_file},
+        "static_configs": [{"targets": [alertmanager]}],
+    }
     return {
         "global": {
             "scrape_interval": f"{interval_s}s",
@@ -74,14 +81,9 @@ def prometheus_config(
         },
         "rule_files": [rules],
         "alerting": {
-            "alertmanagers": [
-                {
-                    "basic_auth": {"username": name, "password_file": password_file},
-                    "static_configs": [{"targets": [alertmanager]}],
-                }
-            ]
+            "alertmanagers": [at],
         },
-        **scrape,
+        "scrape_configs": [*scrape["scrape_configs"], {"job_name": "alertmanager", **at}],
     }
 
 

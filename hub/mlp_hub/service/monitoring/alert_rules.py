@@ -388,6 +388,22 @@ RULES: tuple[AlertRule, ...] = (
         "s",
     ),
     AlertRule(
+        "MLPAuditUnshipped",
+        "warning",
+        Grouped("max", _of("mlp_audit_unshipped_age_seconds"), ("receiver",)),
+        ">",
+        900,
+        5 * MINUTE_S,
+        msg("The audit log does not reach the {receiver}").template,
+        msg("The oldest entry that the {receiver} does not have is {value} old.").template,
+        msg(
+            "A receiver of the audit log (`MLP_AUDIT_SHIP_SYSLOG`, `MLP_AUDIT_SHIP_FILE`) accepts no entries. Nothing is lost: they wait in the "
+            "database, and retention removes none of them."
+        ).template,
+        "The log of the service has the error. Over TCP and TLS the receiver must end a connection that the hub has ended.",
+        "s",
+    ),
+    AlertRule(
         "MLPCertificateEnds",
         "warning",
         TimeUntil(Grouped("min", _of("mlp_certificate_expiry_timestamp_seconds"))),
@@ -435,9 +451,31 @@ RULES: tuple[AlertRule, ...] = (
 """All rules. The first five are those that every site wants: cpu, gpu, memory, failures, a team over its quota."""
 
 
+PROMETHEUS_RULES: tuple[AlertRule, ...] = (
+    AlertRule(
+        "MLPNotificationsFail",
+        "warning",
+        Grouped("sum", _window("increase", 30, "alertmanager_notifications_failed_total"), ("integration",)),
+        ">",
+        0,
+        MINUTE_S,
+        msg("Alertmanager cannot notify anybody by {integration}").template,
+        msg("{value} notifications by {integration} failed within half an hour.").template,
+        msg(
+            "Alertmanager could not deliver notifications. This alert cannot arrive by the same way: look at the pages of Prometheus and "
+            "Alertmanager, or have a second way, such as a webhook."
+        ).template,
+        "Alertmanager's log has the error. For mail, `make watch` prints at its start whether the server can be used, and so does "
+        "`mlp-hub doctor`. A server without STARTTLS needs `MLP_MAIL_SECURITY=none`.",
+    ),
+)
+"""Rules that Prometheus alone evaluates: the service does not have their metrics."""
+ALL_RULES = (*RULES, *PROMETHEUS_RULES)
+
+
 def rules_file(pages: str) -> dict[str, Any]:
     """Return the rule file of Prometheus. `pages` is the address of the documentation, with a slash at its end."""
-    return {"groups": [{"name": GROUP, "rules": [_of_prometheus(rule, pages) for rule in RULES]}]}
+    return {"groups": [{"name": GROUP, "rules": [_of_prometheus(rule, pages) for rule in ALL_RULES]}]}
 
 
 def inhibitions() -> dict[str, Any]:

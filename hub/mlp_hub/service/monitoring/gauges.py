@@ -13,6 +13,7 @@ from mlp_hub.domain.resources import Quota, Resources
 from mlp_hub.domain.workload.workload import KINDS
 from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.service.audit.shipping import ShippingDelay
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.monitoring import table as t
 from mlp_hub.service.monitoring.instruments import Labels
@@ -137,6 +138,13 @@ def of_look(look: DatabaseLook, now: float) -> Iterator[Family]:
     since = look.notices_since
     yield t.NOTICES_BEHIND, [((), float(look.notices_behind))]
     yield t.NOTICES_AGE, [((), 0.0 if since is None else max(0.0, now - since))]
+
+
+def of_shipping(delays: Sequence[ShippingDelay], now: float) -> Iterator[Family]:
+    """Yield the metrics of the audit log's receivers."""
+    yield t.SHIPPING_BEHIND, [((one.place,), float(one.links)) for one in delays]
+    ages = [(one.place, 0.0 if one.since is None else max(0.0, now - one.since)) for one in delays]
+    yield t.SHIPPING_AGE, [((place,), age) for place, age in ages]
 
 
 def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook) -> Iterator[Family]:

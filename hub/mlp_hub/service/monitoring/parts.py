@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mlp_hub.executors.base import Executor
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.audit.shipping import ShippingDelay
 from mlp_hub.service.health.problems import Problems
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.storing import PointStore
@@ -22,6 +23,7 @@ class MonitoredParts:
     """The parts. `leads` returns whether this platform decides, `nodes` the nodes as the scheduler sees them.
 
     `lag` returns the metric points' messages that a broker has and the service has not read; None without a broker.
+    `shipping` returns how far each receiver of the audit log is behind.
     """
 
     db: Database
@@ -36,3 +38,4 @@ class MonitoredParts:
     nodes: Callable[[], Sequence[NodeInfo]]
     leads: Callable[[], bool]
     lag: Callable[[], int | None]
+    shipping: Callable[[], Sequence[ShippingDelay]]

@@ -110,6 +110,7 @@ class Monitoring:
         parts, now = self.parts, self._clock()
         families = list(gauges.of_replica(parts, self.version, "", await self._problems()))
         families += gauges.of_queue(parts, now)
+        families += gauges.of_shipping(parts.shipping(), now)
         async with self._one:
             look = await self.look_around()
         uses = await self.node_uses()
@@ -139,6 +140,7 @@ class Monitoring:
         if leads:
             look, uses = await self.look_around(), await self.node_uses() or ()
             found += gauges.of_queue(parts, now)
+            found += gauges.of_shipping(parts.shipping(), now)
             found += gauges.of_tenants(parts, look)
             found += gauges.of_look(look, now)
             found += gauges.of_nodes(parts.nodes(), look)

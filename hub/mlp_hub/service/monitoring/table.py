@@ -260,6 +260,19 @@ NOTICES_BEHIND = MetricRow(
 NOTICES_AGE = MetricRow(
     "mlp_notices_oldest_age_seconds", _G, "Age of the oldest of these notices.", unit="seconds"
 )
+SHIPPING_BEHIND = MetricRow(
+    "mlp_audit_unshipped_links",
+    _G,
+    "Entries of the audit log, with repetitions and checkpoints, that a receiver (syslog, file) does not have; absent without one.",
+    ("receiver",),
+)
+SHIPPING_AGE = MetricRow(
+    "mlp_audit_unshipped_age_seconds",
+    _G,
+    "Age of the oldest of these entries; 0 if there are none.",
+    ("receiver",),
+    unit="seconds",
+)
 TRACES = MetricRow(
     "mlp_traces_runs_total",
     _C,

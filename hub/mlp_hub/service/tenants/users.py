@@ -5,17 +5,20 @@ Whether an account is let in, and its password, are the hub's matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 
-from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.errors import MessageError, MLPError, Reason, Refused, not_found
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
 from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants.service import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
-from mlp_language.message import msg
+from mlp_language.message import Message, msg
 
+FIRST_LOGIN = msg("at the first login")
+"""Occasion on which somebody becomes a user, if nobody approves them."""
 TOKEN_USES_S = 400 * 24 * 3600
 """Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
 MOST_LANGUAGES = 10_000
@@ -49,7 +52,7 @@ class UserService:
         self._changed = changed
         self._languages: dict[str, str] = {}
 
-    async def ensure(self, name: str) -> User:
+    async def ensure(self, name: str, why: Message = FIRST_LOGIN) -> User:
         """Return the user, made at the first call; `default_tenant` is where their work goes when none is named."""
         known = await self.find(name)
         if known is not None:
@@ -59,28 +62,55 @@ class UserService:
             new = tx.users.get(name) is None
             user = tx.users.ensure(name, self._clock())
             if new:
-                self._note(
-                    tx, THE_HUB, "user.create", name, {"message": msg("at the first login"), **_number(user)}
-                )
+                self._note(tx, THE_HUB, "user.create", name, {"message": why, **_number(user)})
             return replace(user, default_tenant=default_tenant(tx, name))
 
         return await self._db.write(work)
 
-    async def approve(self, name: str, *, actor: str, applied_for: str | None = None) -> None:
+    @asynccontextmanager
+    async def approving(
+        self, name: str, *, actor: str, applied_for: str | None = None
+    ) -> AsyncIterator[None]:
+        """Write down that `actor` lets somebody in, before the body of the `with` does it; then make a user of them."""
+        again = {"message": msg("approved again")} if await self.find(name) is not None else {}
+        asked = {} if applied_for is None else {"applied_for": applied_for}
+        async with self.changing("user.approve", name, actor=actor, detail={**again, **asked}):
+            yield
+        await self.ensure(name, msg("when approved"))
+
+    async def approve(self, name: str, *, actor: str) -> None:
         """Make a user of somebody whom `actor` let in, and write down that they did."""
+        async with self.approving(name, actor=actor):
+            pass
 
-        def work(tx: Tx) -> None:
-            again = tx.users.get(name) is not None
-            user = tx.users.ensure(name, self._clock())
-            how = {"message": msg("approved again")} if again else _number(user)
-            asked = {} if applied_for is None else {"applied_for": applied_for}
-            self._note(tx, actor, "user.approve", name, {**how, **asked})
+    @asynccontextmanager
+    async def changing(
+        self, action: str, name: str, *, actor: str, detail: Mapping[str, object]
+    ) -> AsyncIterator[None]:
+        """Write down what `actor` does to an account, before the body of the `with` does it, and after it if that failed.
 
-        await self._db.write(work)
+        So no right changes without its entry: if it cannot be stored, this raises `Unavailable`, and the body does not run.
+        """
+        await self.note(action, name, actor=actor, detail=detail)
+        try:
+            yield
+        except MessageError as error:
+            with suppress(MLPError):
+                await self.note(action, name, actor=actor, detail={**detail, "failed": error.message})
+            raise
 
     async def note(self, action: str, name: str, *, actor: str, detail: Mapping[str, object]) -> None:
         """Write down what `actor` did to an account at the hub."""
         await self._db.write(lambda tx: self._note(tx, actor, action, name, detail))
+
+    async def note_all(self, action: str, failures: Mapping[str, Message], *, actor: str) -> None:
+        """Write down what `actor` did to each of these accounts, by name, and why it failed, in one transaction."""
+
+        def work(tx: Tx) -> None:
+            for name, why in failures.items():
+                self._note(tx, actor, action, name, {"failed": why} if why else {})
+
+        await self._db.write(work)
 
     async def get(self, name: str) -> User:
         """Return a user. Raises `NotFound`."""

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import Select, Table, and_, bindparam, delete, false, func, insert, or_, select, update
 
 from mlp_hub.domain.audit_chain import entry_digest
 from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.store import codec
 from mlp_hub.store.records import AuditRecord, OfJob, StoredDecision
-from mlp_hub.store.repos.audit_chain import LAST_LINK, AuditChain
+from mlp_hub.store.repos.audit_chain import LAST_LINK, SAID, AuditChain, loaded
 from mlp_hub.store.repos.base import Repo, bounded, chunks
 from mlp_hub.store.tables import audit, decision, job
-from mlp_language.message import Message, from_data, to_data
+from mlp_language.message import Message, to_data
 
 AGAIN_S = 600.0
 """So long what is done again counts as the same."""
@@ -24,7 +24,6 @@ ALONE = frozenset({"user.token"})
 """Actions with their own entry each time: every token is a separate credential, even if alike."""
 COUNTS = ("times", "last", "jobs", "more")
 MOST_NAMED = 100
-_SAID = "said"
 LOOKED_AT = 100
 """Last entries of the same object, at most, among which the same is looked for."""
 CUT = "audit.cut"
@@ -178,16 +177,21 @@ class Audit(Repo):
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
+        since_of: Mapping[str, float] | None = None,
     ) -> tuple[list[AuditRecord], int | None]:
         """Return entries, the newest first, and the id to pass as `before` for the next page (None: this was the last).
 
-        Filters that are None let everything through. An action that ends with a dot means all that begin with it.
+        Filters that are None let everything through. An action that ends with a dot means all that begin with it. `since_of`
+        are the only tenants whose entries are returned, each from a time on.
         """
         query = _newest(select(audit), audit, span)
         equal = ((audit.c.tenant, tenant), (audit.c.actor, actor), (audit.c.object, name))
         for column, value in equal:
             if value is not None:
                 query = query.where(column == value)
+        if since_of is not None:
+            parts = [and_(audit.c.tenant == one, audit.c.time >= at) for one, at in since_of.items()]
+            query = query.where(or_(false(), *parts))
         if action is not None:
             begins = audit.c.action.startswith(action, autoescape=True)
             query = query.where(begins if action.endswith(".") else audit.c.action == action)
@@ -232,16 +236,12 @@ class Audit(Repo):
 
 
 def _entry(row: Any) -> AuditRecord:
-    detail = {key: _loaded(value) for key, value in codec.load_object(row.detail).items()}
+    detail = {key: loaded(value) for key, value in codec.load_object(row.detail).items()}
     return AuditRecord(row.id, row.time, row.actor, row.action, row.object, row.tenant, detail)
 
 
 def _stored(value: object) -> object:
-    return {_SAID: to_data(value)} if isinstance(value, Message) else value
-
-
-def _loaded(value: object) -> object:
-    return from_data(value[_SAID]) if isinstance(value, dict) and value.keys() == {_SAID} else value
+    return {SAID: to_data(value)} if isinstance(value, Message) else value
 
 
 def _newest(query: Select[Any], table: Table, span: RowSpan) -> Select[Any]:

@@ -8,14 +8,19 @@ from typing import Any
 
 from sqlalchemy import delete, func, insert, select, text
 
-from mlp_hub.domain.audit_chain import NO_HASH, ChainLink, made_link
-from mlp_hub.store.repos.base import Repo, chunks
+from mlp_hub.domain.audit_chain import NO_HASH, ChainLink, link_hash, made_link
+from mlp_hub.store import codec
+from mlp_hub.store.records import ShippedLink
+from mlp_hub.store.repos.base import Repo, bounded, chunks
 from mlp_hub.store.tables import audit, audit_link
+from mlp_language.message import from_data
 
 _LAST = "SELECT seq, entry, again, time, digest, hash FROM audit_link ORDER BY seq DESC LIMIT 1"
 _LINKS = text(
     "SELECT seq, entry, again, time, digest, hash FROM audit_link WHERE seq > :after ORDER BY seq LIMIT :most"
 )
+SAID = "said"
+"""Given: key of a sentence in a stored detail."""
 _TEXTS = ("actor", "action", "object", "tenant", "detail")
 _NEWEST = audit_link.alias("newest")
 LAST_LINK = tuple(
@@ -43,7 +48,10 @@ class AuditChain(Repo):
         if seq is None or before is None:
             first = self._begin(0.0, entry - 1)
             seq, before = first.seq, first.hash
-        self._add_link(made_link(before, seq + 1, entry, digest, again=again))
+        made = link_hash(before, seq + 1, entry, again, None, digest)
+        self._insert_quickly(
+            _INSERT, seq=seq + 1, entry=entry, again=again, time=None, digest=digest, hash=made
+        )
 
     def checkpoint(self, now: float) -> ChainLink:
         """Return the checkpoint at the end of the chain; it is made unless the last link is one. A chain without links begins."""
@@ -100,6 +108,22 @@ class AuditChain(Repo):
         """Return the rows of links after a number, as they are: (seq, entry, again, time, digest, hash)."""
         return self._c.execute(_LINKS, {"after": after, "most": most}).fetchall()
 
+    def shipped(self, after: int, most: int, most_bytes: int) -> list[ShippedLink]:
+        """Return the links after a number with their entries, one at least if there is one; `most_bytes` bounds the details.
+
+        A text that somebody broke by hand is read as far as it goes: it must not hold up the entries behind it.
+        """
+        form = _BYTES[self._c.dialect.name]
+        columns = ", ".join(form.format(f"a.{name}") for name in _TEXTS)
+        query = text(
+            f"SELECT l.seq, l.entry, l.again, l.time, l.hash, a.time, {columns} FROM audit_link l "  # noqa: S608 - names only
+            "LEFT JOIN audit a ON a.id = l.entry AND l.time IS NULL WHERE l.seq > :after ORDER BY l.seq LIMIT :most"
+        )
+        rows = self._c.execute(query, {"after": after, "most": most})
+        found, _ = bounded(rows, lambda row: len(row[-1] or b""), most, most_bytes)
+        rows.close()
+        return [_shipped(row) for row in found]
+
     def entries(self, after: int, most: int) -> Sequence[Any]:
         """Return the rows of entries after an id as they are, texts as bytes: (id, time, actor, action, object, tenant, detail)."""
         return self._entries("id > :at", after, most)
@@ -125,7 +149,7 @@ class AuditChain(Repo):
         return int(self._c.scalar(select(func.max(audit.c.id))) or 0)
 
     def _add_link(self, link: ChainLink) -> ChainLink:
-        self._few(
+        self._insert_quickly(
             _INSERT,
             seq=link.seq,
             entry=link.entry,
@@ -138,6 +162,42 @@ class AuditChain(Repo):
 
     def _link(self, query: Any) -> ChainLink | None:
         return _link(self._c.execute(query.limit(1)).first())
+
+
+def _shipped(row: Any) -> ShippedLink:
+    seq, entry, again, checkpoint, made, time, *texts = row
+    if time is None:
+        return ShippedLink(seq, entry, bool(again), checkpoint, bytes(made))
+    actor, action, name, tenant, detail = (
+        None if one is None else bytes(one).decode(errors="replace") for one in texts
+    )
+    return ShippedLink(
+        seq,
+        entry,
+        bool(again),
+        checkpoint,
+        bytes(made),
+        time,
+        actor or "",
+        action or "",
+        name or "",
+        tenant,
+        detail_of(detail or ""),
+    )
+
+
+def detail_of(column: str) -> dict[str, Any]:
+    """Return the detail of an entry, its sentences as messages; of a broken column its text, as `unreadable`."""
+    try:
+        found = codec.load_object(column)
+        return {key: loaded(value) for key, value in found.items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {"unreadable": column}
+
+
+def loaded(value: object) -> object:
+    """Return a value of a detail; a sentence is stored as an object with one key."""
+    return from_data(value[SAID]) if isinstance(value, dict) and value.keys() == {SAID} else value
 
 
 def _link(row: Any) -> ChainLink | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, islice
@@ -23,6 +24,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError
 
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.store.rows import Rows
@@ -137,6 +139,24 @@ class Repo:
         """Run a query with these parameters; for the queries of every transaction, and under the conditions of `_many`."""
         sql, given = _driver_sql(self._c.dialect, statement, tuple(asked))
         return self._c.exec_driver_sql(sql, given(asked))
+
+    def _insert_quickly(self, statement: Any, **asked: Any) -> None:
+        """Run a statement that returns nothing, under the conditions of `_many`; for those beside each change.
+
+        SQLite's own driver runs it: making SQLAlchemy's cursor takes five times as long as the statement itself.
+        """
+        driver: Any = self._c.connection.dbapi_connection
+        if not isinstance(driver, sqlite3.Connection):
+            self._few(statement, **asked)
+            return
+        sql, given = _driver_sql(self._c.dialect, statement, tuple(asked))
+        parameters = given(asked)
+        try:
+            driver.execute(sql, parameters)
+        except sqlite3.Error as error:
+            raise DBAPIError.instance(
+                sql, parameters, error, sqlite3.Error, dialect=self._c.dialect
+            ) from error
 
     def _insert_all(
         self,

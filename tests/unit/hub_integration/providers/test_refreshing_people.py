@@ -60,6 +60,8 @@ class World:
         self.asked: list[str] = []
         self.admins: dict[str, bool] = {}
         """What the provider's groups make of whose admin right next."""
+        self.stored: dict[str, dict[str, object]] = {}
+        """Changes that a hub before this one could not report."""
         self.refuses = ""
         self.service_there = True
         self.there: list[bool] = []
@@ -138,6 +140,12 @@ class World:
 
     def disabled(self) -> set[str]:
         return set(self.gone)
+
+    def unreported(self) -> dict[str, dict[str, object]]:
+        return {name: dict(fields) for name, fields in self.stored.items()}
+
+    def reported(self, name: str) -> None:
+        self.stored.pop(name, None)
 
     # the service
     async def report_identity(self, user: str, **told: object) -> None:
@@ -501,3 +509,20 @@ async def test_news_from_the_provider_counts_after_a_request_that_began_earlier(
     await telling
     assert world.kept["ann"] == ["/ml/blue"]
     assert [told["groups"] for _, told in world.told] == [["/ml/red"], ["/ml/blue"]]
+
+
+async def test_a_change_that_a_killed_hub_did_not_report_is_reported_by_the_next_one_once() -> None:
+    world = World("ann")
+    world.stored = {"ann": {"admin": True}}
+    world.refresher = Refresher(world, world, world, POLICY, lambda: world.now, every_s=30)
+    assert world.refresher.unreported() == {"ann"}
+    world.service_there = False
+    await world.refresher.refresh_person("ann")
+    assert world.stored == {"ann": {"admin": True}}
+    world.service_there = True
+    world.now += 100
+    await world.refresher.refresh_person("ann")
+    assert (world.stored, world.told[-1][1]["admin"]) == ({}, True)
+    world.now += 100
+    await world.refresher.refresh_person("ann")
+    assert ["admin" in told for _, told in world.told].count(True) == 1

@@ -348,6 +348,7 @@ export const paths = {
   tenantRuns: (tenant: string, search: string, sort: string, start: number, limit: number): string =>
     `/tenants/${enc(tenant)}/runs?search=${enc(search)}&sort=${enc(sort)}&start=${start}&limit=${limit}`,
   tenantRunsCsv: (tenant: string, search: string, sort: string): string => `/tenants/${enc(tenant)}/runs:csv?search=${enc(search)}&sort=${enc(sort)}`,
+  tenantAuditFile: (tenant: string, form: "csv" | "lines"): string => `/tenants/${enc(tenant)}/audit:${form}`,
   tenantAudit: (tenant: string, limit: number, cursor: string | null): string => `/tenants/${enc(tenant)}/audit?limit=${limit}${cursor ? `&cursor=${enc(cursor)}` : ""}`,
   /** Of all tenants, those that wait for an answer. */
   openRequests: "/quota_requests",

@@ -200,6 +200,12 @@ export function TeamAudit({ tenant }: { tenant: string }): JSX.Element {
       <div class="mlp-card-head">
         <h2>{t("Actions in the team")}</h2>
         {items.length ? <span class="mlp-dim">{n("1 change", "{n} changes", items.length)}</span> : null}
+        {items.length ? (
+          <span class="mlp-actions">
+            <a class="mlp-button mlp-small" href={client.base + paths.tenantAuditFile(tenant, "csv")} download={`audit-${tenant}.csv`}>{t("CSV")}</a>
+            <a class="mlp-button mlp-small" href={client.base + paths.tenantAuditFile(tenant, "lines")} download={`audit-${tenant}.jsonl`}>{t("JSON lines")}</a>
+          </span>
+        ) : null}
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!found.data && !found.error ? <Loading what={t("Loading the audit log")} lines={3} /> : null}

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import string
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,7 +16,7 @@ from mlp_hub.api.auth.scopes import USERS_WRITE
 from mlp_hub.api.edge.call import Call
 from mlp_hub.api.hubclient import HubAccount
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.domain.tenants.people_file import PersonLine, read_people
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_language.message import NOTHING, Message, msg
@@ -108,7 +109,7 @@ async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
     refused = {one.name: why for one, why in zip(new, await _each(call, _cleared, new), strict=True) if why}
     passwords = {one.name: _password() for one in new if one.name not in refused}
     if passwords:
-        refused |= await call.service.hub.make_accounts(passwords)
+        refused |= await _made(call, passwords)
     made = [one for one in new if one.name not in refused]
     joining = [plan.person for plan in plans if plan.state == "joins"]
     notes = dict(zip([one.name for one in made], await _each(call, _admitted, made), strict=True))
@@ -128,6 +129,22 @@ async def _done(call: Call, plans: Sequence[_Plan]) -> list[ImportedPerson]:
         return _to_wire(replace(plan, state="made", note=note.message if note else NOTHING), passwords[name])
 
     return list(map(imported, plans))
+
+
+async def _made(call: Call, passwords: Mapping[str, str]) -> dict[str, Refused]:
+    """Make accounts that are let in; return why some are not. First it is written down by whom, and afterwards what failed."""
+    users, actor = call.platform.users, call.principal.name
+    await users.note_all("user.approve", dict.fromkeys(passwords, NOTHING), actor=actor)
+    try:
+        refused = await call.service.hub.make_accounts(passwords)
+    except Unavailable as error:
+        with suppress(Unavailable):
+            await users.note_all("user.approve", dict.fromkeys(passwords, error.message), actor=actor)
+        raise
+    failed = {name: why.message for name, why in refused.items()}
+    if failed:
+        await users.note_all("user.approve", failed, actor=actor)
+    return refused
 
 
 async def _each(
@@ -157,11 +174,11 @@ async def _cleared(call: Call, one: PersonLine) -> None:
 async def _admitted(call: Call, one: PersonLine) -> None:
     """Make a user of a person who now has an account."""
     actor = call.principal.name
-    await call.platform.users.approve(one.name, actor=actor)
+    await call.platform.users.ensure(one.name, msg("when approved"))
     if one.admin:  # written down first: of no administrator it is unknown who made them one
         detail: dict[str, object] = {"admin": True, "was": False}
-        await call.platform.users.note("user.admin", one.name, actor=actor, detail=detail)
-        await call.service.hub.set_admin(one.name, True)
+        async with call.platform.users.changing("user.admin", one.name, actor=actor, detail=detail):
+            await call.service.hub.set_admin(one.name, True)
     await _joined(call, one)
 
 

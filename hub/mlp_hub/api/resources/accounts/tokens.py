@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 from mlp_api.accounts.users import (
+    AccountChange,
     TokenAsk,
     TokenCreate,
     TokenEnded,
@@ -20,7 +22,7 @@ from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.edge.paging import ListPage, listed_by
 from mlp_hub.api.hubclient import HubToken
 from mlp_hub.api.routes import Relation, Route
-from mlp_hub.domain.errors import Reason, Refused, not_found
+from mlp_hub.domain.errors import Reason, Refused, Unavailable, not_found
 from mlp_language.message import msg
 
 TOKEN_LIFETIME_S = 30 * 24 * 3600
@@ -174,16 +176,13 @@ async def end_own(call: Call) -> str:
 
 
 async def _end(call: Call, token_id: str, note: str) -> None:
-    """End a token and record that; its cached identity is not used any more."""
-    if not await call.service.hub.end_token(call.user, token_id):
-        raise not_found("token", token_id)
-    await _write_down_the_end(call, call.principal.name, note, token_id)
-
-
-async def _write_down_the_end(call: Call, actor: str, note: str, token_id: str) -> None:
-    call.service.auth.forget_user(call.user)
+    """Record the end of a token and end it; its cached identity is not used any more."""
     detail = {"note": note, "token": token_id}
-    await call.platform.users.note("user.token_end", call.user, actor=actor, detail=detail)
+    users, actor = call.platform.users, call.principal.name
+    async with users.changing("user.token_end", call.user, actor=actor, detail=detail):
+        if not await call.service.hub.end_token(call.user, token_id):
+            raise not_found("token", token_id)
+    call.service.auth.forget_user(call.user)
 
 
 async def token_of(call: Call) -> str:
@@ -198,7 +197,7 @@ async def token_of(call: Call) -> str:
 
 async def _new_token(call: Call, asked: TokenCreate) -> str:
     """Have the hub make a token; it is given to nobody before it is written down who asked for it."""
-    made = await call.service.hub.new_token(
+    made, token_id = await call.service.hub.new_token_and_id(
         call.user, asked.scopes, expires_in=asked.expires_in, note=asked.note
     )
     detail = {
@@ -208,7 +207,12 @@ async def _new_token(call: Call, asked: TokenCreate) -> str:
         if asked.expires_in is None
         else msg("after {seconds} s", seconds=str(asked.expires_in)),
     }
-    await call.platform.users.note("user.token", call.user, actor=call.principal.name, detail=detail)
+    try:
+        await call.platform.users.note("user.token", call.user, actor=call.principal.name, detail=detail)
+    except Exception:
+        with contextlib.suppress(Unavailable):  # nobody has it
+            await call.service.hub.end_token(call.user, token_id)
+        raise
     return made
 
 
@@ -223,11 +227,25 @@ async def token_made(call: Call) -> str:
 
 
 async def token_ended(call: Call) -> str:
-    """Write down that a token was ended at the hub itself, as on its page."""
+    """Write down that a token is ended at the hub itself, as on its page, before the hub ends it; `recorded`: it has."""
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
         raise Refused(Reason.FORBIDDEN, msg("only the hub may report this"))
     ended: TokenEnded = call.body
-    await _write_down_the_end(call, ended.actor, ended.note, ended.token)
+    if not ended.recorded:
+        detail = {"note": ended.note, "token": ended.token}
+        await call.platform.users.note("user.token_end", call.user, actor=ended.actor, detail=detail)
+    call.service.auth.forget_user(call.user)
+    return ""
+
+
+async def changing(call: Call) -> str:
+    """Write down a change of an account before the hub makes it, for somebody who asked the hub itself."""
+    if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
+        raise Refused(Reason.FORBIDDEN, msg("only the hub may report this"))
+    asked: AccountChange = call.body
+    detail = {} if asked.admin is None else {"admin": asked.admin}
+    await call.platform.users.note(asked.action, call.user, actor=asked.actor, detail=detail)
+    call.service.auth.forget_user(call.user)
     return ""
 
 
@@ -317,6 +335,15 @@ ROUTES = (
         Relation.PLATFORM,
         LEDGER_WRITE,
         body=TokenEnded,
+    ),
+    Route(
+        "PUT",
+        "/users/{user}:changing",
+        changing,
+        "What the hub is about to change of an account",
+        Relation.PLATFORM,
+        LEDGER_WRITE,
+        body=AccountChange,
     ),
     Route(
         "GET",

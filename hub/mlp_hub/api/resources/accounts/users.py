@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
@@ -102,14 +103,16 @@ async def approve(call: Call) -> User:
     """
     name, actor = call.user, call.principal.name
     await _check_may_decide(call)
-    await call.platform.offboarding.come_back(name)
+    account = await _account(call)
     standing = (await call.platform.users.among([name]))[name]
-    if not standing.known and standing.placed and not (await _account(call)).authorized:
-        await call.platform.tenants.forget_user(name, actor=actor)
-    account = await call.service.hub.authorize(name)
     applied_for = await call.service.applications.tenant_of(name)
-    if not (standing.known and account.was_authorized):
-        await call.platform.users.approve(name, actor=actor, applied_for=applied_for)
+    if not (standing.known and account.authorized):
+        # first: nobody is let in without an entry that says by whom
+        async with call.platform.users.approving(name, actor=actor, applied_for=applied_for):
+            await call.platform.offboarding.come_back(name)
+            if not standing.known and standing.placed and not account.authorized:
+                await call.platform.tenants.forget_user(name, actor=actor)
+            account = await call.service.hub.authorize(name)
     if applied_for is not None:
         await call.service.applications.accept(name, actor=actor)
     return await _user(call, account)
@@ -230,8 +233,8 @@ async def set_password(call: Call) -> PasswordSet:
             msg("you change your own password on the page Password, which asks for the present one"),
         )
     made = None if asked.password is not None else secrets.token_urlsafe(12)
-    await _noted(call, account, "user.password")  # first: no right changes without its entry
-    await call.service.hub.set_password(account.name, made or asked.password or "")
+    async with _changing(call, account, "user.password"):
+        await call.service.hub.set_password(account.name, made or asked.password or "")
     call.service.auth.forget_user(account.name)
     return PasswordSet(username=account.name, password=made)
 
@@ -239,8 +242,11 @@ async def set_password(call: Call) -> PasswordSet:
 async def log_out(call: Call) -> User:
     """Log a user out everywhere: all sessions and tokens end, and notebook servers stop; jobs continue."""
     account = await _account(call)
-    await call.service.hub.log_out(account.name)
-    await _tokens_ended(call, account, "user.logout")
+    async with _changing(call, account, "user.logout"):
+        await call.service.hub.log_out(account.name)
+    call.service.auth.forget_user(
+        account.name
+    )  # none of the tokens is believed any more without asking the hub
     return await _user(call, account, servers=0)
 
 
@@ -257,8 +263,8 @@ async def set_admin(call: Call) -> User:
     asked: AdminRight = call.body
     account = await _account(call)
     # first: of no administrator it is unknown who made them one
-    await _noted(call, account, "user.admin", admin=asked.admin, was=account.admin)
-    await call.service.hub.set_admin(account.name, asked.admin)
+    async with _changing(call, account, "user.admin", admin=asked.admin, was=account.admin):
+        await call.service.hub.set_admin(account.name, asked.admin)
     call.service.auth.forget_user(account.name)
     return await _user(call, await _account(call))
 
@@ -357,10 +363,12 @@ async def _account(call: Call) -> HubAccount:
     return account
 
 
-async def _tokens_ended(call: Call, account: HubAccount, action: str, **detail: object) -> None:
-    """Believe none of somebody's tokens any more without asking the hub, and write down what was done."""
-    call.service.auth.forget_user(account.name)
-    await _noted(call, account, action, **detail)
+def _changing(
+    call: Call, account: HubAccount, action: str, **detail: object
+) -> AbstractAsyncContextManager[None]:
+    """Return a context that writes down first what the caller does to an account in it."""
+    users = call.platform.users
+    return users.changing(action, account.name, actor=call.principal.name, detail=detail)
 
 
 async def _noted(call: Call, account: HubAccount, action: str, **detail: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -62,6 +62,15 @@ class TenantAuditQuery(SpanQuery, forbid_unknown_fields=True):
     action: Annotated[str, Meta(min_length=1, max_length=64, pattern=LINE_PATTERN)] | None = None
 
 
+class TenantAuditFileQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Which entries of a tenant, and of those below it, are in a file; as for `GET /tenants/{tenant}/audit`."""
+
+    since: Time | None = None
+    until: Time | None = None
+    actor: Text | None = None
+    action: Annotated[str, Meta(min_length=1, max_length=64, pattern=LINE_PATTERN)] | None = None
+
+
 class DecisionsQuery(SpanQuery, forbid_unknown_fields=True):
     """Which decisions; `job` is a name, with all its runs, or NAME@RUN."""
 
@@ -87,7 +96,11 @@ async def as_csv(call: Call) -> Reply:
 
     A text that could be a formula begins with an apostrophe; `detail` is JSON.
     """
-    found = call.platform.audit.export(**_asked(call))
+    return csv_file(call, call.platform.audit.export(**_asked(call)), "audit.csv")
+
+
+def csv_file(call: Call, found: AsyncIterator[Sequence[AuditEntry]], name: str) -> Reply:
+    """Answer with entries as a file of CSV."""
 
     async def lines() -> AsyncIterator[bytes]:
         yield csv_bytes([COLUMNS])
@@ -105,18 +118,22 @@ async def as_csv(call: Call) -> Reply:
                 for e in page
             )
 
-    return _file(lines(), "audit.csv", "text/csv; charset=utf-8")
+    return _file(lines(), name, "text/csv; charset=utf-8")
 
 
 async def as_lines(call: Call) -> Reply:
     """Return all entries as JSON, one a line, the newest first, 1,000,000 at most."""
-    found = call.platform.audit.export(**_asked(call))
+    return lines_file(call, call.platform.audit.export(**_asked(call)), "audit.jsonl")
+
+
+def lines_file(call: Call, found: AsyncIterator[Sequence[AuditEntry]], name: str) -> Reply:
+    """Answer with entries as a file of JSON, one a line."""
 
     async def lines() -> AsyncIterator[bytes]:
         async for page in found:
             yield b"".join(call.encode(entry) + b"\n" for entry in page)
 
-    return _file(lines(), "audit.jsonl", NDJSON)
+    return _file(lines(), name, NDJSON)
 
 
 def _asked(call: Call) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from mlp_api.platform.audit import AuditEntry
 from mlp_api.teams.teams import (
@@ -19,10 +19,19 @@ from mlp_api.types import Member
 from mlp_hub.api.auth.scopes import CLUSTER_READ, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.edge.decode import clip
-from mlp_hub.api.resources.platform.audit import TenantAuditQuery, audit_page, span_of
+from mlp_hub.api.resources.platform.audit import (
+    SpanQuery,
+    TenantAuditFileQuery,
+    TenantAuditQuery,
+    audit_page,
+    csv_file,
+    lines_file,
+    span_of,
+)
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.notices.notice import NoticeKind
+from mlp_hub.service.audit.log import OwnEntries
 from mlp_language.message import msg
 
 
@@ -114,9 +123,31 @@ async def audit(call: Call) -> Reply:
     """List who changed what in a tenant: its members, jobs, requests, runtimes; the newest first."""
     query: TenantAuditQuery = call.query
     found, following = await call.platform.audit.entries(
-        span_of(query), tenant=call.params["tenant"], actor=query.actor, action=query.action, own=True
+        span_of(query), actor=query.actor, action=query.action, own=OwnEntries(call.params["tenant"])
     )
     return audit_page(call, found, following)
+
+
+async def audit_csv(call: Call) -> Reply:
+    """Return the entries of a tenant and of all tenants below it as CSV, the newest first, 1,000,000 at most.
+
+    A text that could be a formula begins with an apostrophe; `detail` is JSON.
+    """
+    return csv_file(call, await _own_entries(call), f"audit-{call.params['tenant']}.csv")
+
+
+async def audit_lines(call: Call) -> Reply:
+    """Return the entries of a tenant and of all tenants below it as JSON, one a line, the newest first, 1,000,000 at most."""
+    return lines_file(call, await _own_entries(call), f"audit-{call.params['tenant']}.jsonl")
+
+
+async def _own_entries(call: Call) -> AsyncIterator[Sequence[AuditEntry]]:
+    query: TenantAuditFileQuery = call.query
+    tenant = call.params["tenant"]
+    await call.platform.tenants.get(tenant)  # one that is not there is refused before the file begins
+    span = span_of(SpanQuery(since=query.since, until=query.until))
+    own = OwnEntries(tenant, below=True)
+    return call.platform.audit.export(span, actor=query.actor, action=query.action, own=own)
 
 
 async def caps(call: Call) -> Sequence[MemberCap]:
@@ -224,6 +255,28 @@ ROUTES = (
         R,
         query=TenantAuditQuery,
         reply=list[AuditEntry],
+    ),
+    Route(
+        "GET",
+        "/tenants/{tenant}/audit:csv",
+        audit_csv,
+        "Record of changes in a tenant as CSV",
+        A,
+        R,
+        query=TenantAuditFileQuery,
+        reply=str,
+        media="text/csv",
+    ),
+    Route(
+        "GET",
+        "/tenants/{tenant}/audit:lines",
+        audit_lines,
+        "Record of changes in a tenant as lines of JSON",
+        A,
+        R,
+        query=TenantAuditFileQuery,
+        reply=str,
+        media="text/plain",
     ),
     Route(
         "GET", "/tenants/{tenant}/caps", caps, "Caps of members", Relation.MEMBER, R, reply=list[MemberCap]

@@ -15,7 +15,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from mlp_hub.hub_integration.accounts import ending, logins
 from mlp_hub.hub_integration.providers.protocols.provider import AuthState, NotStoredError, ProviderIdentity
 from mlp_hub.hub_integration.providers.protocols.tokens import OWN_OF_A_SESSION, SAME_PERSON
-from mlp_hub.hub_integration.providers.records import ended_logins, provider_sessions, used_tokens
+from mlp_hub.hub_integration.providers.records import ended_logins, provider_sessions, unreported, used_tokens
 from mlp_hub.hub_integration.providers.records.identities import PersonIdentity, of_name
 from mlp_hub.hub_integration.providers.sync.refresh import Why
 
@@ -41,6 +41,7 @@ class HubPeople:
         ended_logins.ensure_table(self._db)
         provider_sessions.ensure_table(self._db)
         used_tokens.ensure_table(self._db)
+        unreported.ensure_table(self._db)
 
     async def state_of(self, name: str) -> AuthState | None:
         """Return the stored data of a login; None for other users than the provider's, or without a login."""
@@ -87,6 +88,7 @@ class HubPeople:
         if self._decides_admins and user.admin is not identity.admin:
             user.admin = changed = identity.admin
             assign_default_roles(self._db, entity=user.orm_user)
+            unreported.note(self._db, name, admin=changed)
         self._db.commit()
         user.sync_groups(list(groups))
         return changed
@@ -126,6 +128,8 @@ class HubPeople:
             return None
         news = ended_logins.note(self._db, name, why) and why == "disabled"
         tokens = len(user.orm_user.api_tokens) if news else None
+        if tokens is not None:
+            unreported.note(self._db, name, tokens=tokens)
         if why == "disabled":
             user.sync_groups([])
             ending.end_sessions(self._db, user.orm_user)
@@ -136,6 +140,14 @@ class HubPeople:
         if why == "disabled":
             self._begin_to_end_servers(name)
         return tokens
+
+    def unreported(self) -> dict[str, dict[str, object]]:
+        """Return the changes of rights that the service has not got yet, by name."""
+        return unreported.all_of(self._db)
+
+    def reported(self, name: str) -> None:
+        """Note that the service has got them."""
+        unreported.forget(self._db, name)
 
     def may_go_on(self, name: str) -> bool:
         """Say of somebody of whom the provider cannot be asked whether their tokens are still taken."""

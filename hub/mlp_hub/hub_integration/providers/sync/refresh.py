@@ -88,6 +88,12 @@ class People(Protocol):
     def end_servers_left(self) -> None:
         """Begin to end the servers of those who are let in nowhere any more, as far as they are not ending."""
 
+    def unreported(self) -> dict[str, dict[str, object]]:
+        """Return the changes of rights that the service has not got yet, by name."""
+
+    def reported(self, name: str) -> None:
+        """Note that the service has got them."""
+
     def busy(self) -> set[str]:
         """Return who of them has servers."""
 
@@ -142,10 +148,10 @@ class Refresher:
         """Last answer of the provider about a person that is not stored yet; the stored tokens may be invalid."""
         self._storing: asyncio.Task[None] | None = None
         self._reported: dict[str, tuple[str, ...]] = {}
-        self._unreported: dict[str, dict[str, object]] = {}
+        self._unreported = people.unreported()
         """Data of a person that the service must still get once, for the audit log.
 
-        It is sent with the next report.
+        It is sent with the next report. The hub's database has it too, from the transaction of the change on.
         """
         self.away: Message | None = None
         """Why the provider does not answer; None while it does."""
@@ -367,12 +373,15 @@ class Refresher:
         return set(self._unreported)
 
     async def _report(self, name: str, **fields: object) -> bool:
+        sent = dict(self._unreported.get(name, {}))
         try:
-            await self._service.report_identity(name, **fields, **self._unreported.get(name, {}))
+            await self._service.report_identity(name, **fields, **sent)
         except (ServiceUnreachable, ServiceRefused) as error:  # it is told at the next turn
             log.warning("the service is not told yet how %s stands: %s", name, error)
             return False
-        self._unreported.pop(name, None)
+        if sent and self._unreported.get(name) == sent:  # nothing else has changed meanwhile
+            del self._unreported[name]
+            self._people.reported(name)
         return True
 
 

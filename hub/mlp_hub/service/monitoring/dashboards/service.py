@@ -142,6 +142,18 @@ SERVICE = Dashboard(
                     help="Empty if nobody has a channel.",
                 ),
                 _P(
+                    "Entries of the audit log that are not shipped",
+                    _U.NUMBER,
+                    (_Q("max by (receiver) (mlp_audit_unshipped_links)", "{{receiver}}"),),
+                    help="Empty if the audit log is not shipped.",
+                ),
+                _P(
+                    "Oldest entry of the audit log that is not shipped",
+                    _U.SECONDS,
+                    (_Q("max by (receiver) (mlp_audit_unshipped_age_seconds)", "{{receiver}}"),),
+                    help="Empty if the audit log is not shipped.",
+                ),
+                _P(
                     "Exported traces by result, per hour",
                     _U.NUMBER,
                     (_Q("sum by (result) (increase(mlp_traces_runs_total[1h]))", "{{result}}"),),
