@@ -19,8 +19,8 @@ SERVICE = "mlp-hub-jobs"
 """Contract: `service.name` of the resource, which is the label `job` in Prometheus."""
 TEXT_MOST = 1024
 """Safety: characters of an attribute's text."""
-LAST_S = 253_402_300_799.0
-"""Given: seconds since the epoch at the end of the year 9999: programs set the times of their points."""
+LAST_S = 9_223_372_036.0
+"""Given: seconds since the epoch whose nanoseconds fit into 64 bits: programs set the times of their points."""
 
 
 def prepare() -> None:

@@ -64,7 +64,8 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     except OSError:
         found = {"why": "unreachable"}
     except Exception:  # noqa: BLE001 - whatever a library makes of what somebody else's server says
-        found = {"why": "unreachable"}
+        # points that cannot be sent may not hold up others
+        found = {"why": "fault" if asked["kind"] in ("otlp", "mlflow") else "unreachable"}
     return {"why": "forbidden"} if guard.refused else found
 
 

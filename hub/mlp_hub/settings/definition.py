@@ -31,7 +31,15 @@ from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
 from mlp_hub.settings.values import SettingsError, address, check_http, networks, parse, setting, variable_of
 
-PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LimitSettings, LoginSettings, ClusterSettings)
+PARTS = (
+    EdgeSettings,
+    SchedulingSettings,
+    KeepingSettings,
+    LimitSettings,
+    LoginSettings,
+    ClusterSettings,
+    ExportSettings,
+)
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
 FIRST_UID = 300_000  # of the users of a machine's first hub; number 0 belongs to nobody
 

@@ -160,7 +160,8 @@ class PointExporter:
         """Note the end of a job."""
         if job.phase not in FINAL or (before is not None and before.phase in FINAL):
             return
-        if self._wanted.get(job.uid) and self._backlog.mark(job.uid):
+        # of a job that is not known, such as one from before a restart, the row says whether it is exported
+        if self._wanted.get(job.uid, True) and self._backlog.mark(job.uid):
             self._something.set()
         else:
             self._wanted.pop(job.uid, None)
@@ -212,7 +213,7 @@ class PointExporter:
         self._backlog.overflowed = True
 
     def _open(self, tx: Tx, *, after: str) -> list[tuple[ExportCursor, int, bool]]:
-        found = tx.point_exports.open(self._name, after, LOAD_JOBS)
+        found = tx.point_exports.behind(self._name, after, LOAD_JOBS)
         return [(c, tx.metrics.last_seq(c.job), self._wants(tx, c.job)) for c in found]
 
     async def _turn(self, now: float) -> tuple[bool, bool]:
