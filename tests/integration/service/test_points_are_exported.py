@@ -26,7 +26,7 @@ from support.ports import free_port
 from support.rigs.platform_rig import FAST, Rig
 from support.waiting import until
 
-TOKEN = "t0ken-that-nobody-may-see"  # noqa: S105 - of this test
+TOKEN = "t0ken-that-nobody-may-see"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 MOST_JOBS = 100_000
@@ -13,7 +12,7 @@ MOST_JOBS = 100_000
 class WaitingJob:
     """A job with points above `seq`, up to `newest`. `due`: seconds of the loop's clock before which it is not tried.
 
-    `ended`: it is here for its end alone.
+    `ended`: it has ended since it was last looked at. A job that is here for its end alone has 0 as `newest`.
     """
 
     seq: int
@@ -39,9 +38,6 @@ class ExportBacklog:
     def add(self, uid: str, seq: int, newest: int) -> bool:
         """Note that a job has points above `seq`, up to `newest`; return whether it is remembered."""
         found = self._jobs.get(uid)
-        if found is not None and found.ended:
-            del self._jobs[uid]
-            found = None
         if found is None:
             if len(self._jobs) >= MOST_JOBS:
                 self.overflowed = True
@@ -49,6 +45,8 @@ class ExportBacklog:
             self._jobs[uid] = WaitingJob(seq, newest)
             self.points += max(0, newest - seq)
             return True
+        if not found.newest:
+            found.seq = found.newest = seq
         if seq < found.seq:  # more waits than was known
             self.points += found.seq - seq
             found.seq = seq
@@ -62,7 +60,7 @@ class ExportBacklog:
         if uid not in self._jobs and len(self._jobs) >= MOST_JOBS:
             self.overflowed = True
             return False
-        self._jobs.setdefault(uid, WaitingJob(0, 0, ended=True))
+        self._jobs.setdefault(uid, WaitingJob(0, 0)).ended = True
         return True
 
     def turn(self, now: float, most: int) -> list[str]:
@@ -70,14 +68,11 @@ class ExportBacklog:
         found: list[str] = []
         for uid, job in self._jobs.items():
             if job.due <= now:
+                job.ended = False
                 found.append(uid)
                 if len(found) == most:
                     break
         return found
-
-    def next_due(self) -> float:
-        """Return when the first job is due; infinity if there is none."""
-        return min((job.due for job in self._jobs.values()), default=math.inf)
 
     def advance(self, uid: str, seq: int) -> int:
         """Note that the points up to `seq` need not wait any more; return how many are left."""
@@ -92,6 +87,10 @@ class ExportBacklog:
         """Try the job no more before that time."""
         if uid in self._jobs:
             self._jobs[uid].due = due
+
+    def has_ended(self, uid: str) -> bool:
+        """Return whether a job ended after its turn had begun, so that it needs another one."""
+        return uid in self._jobs and self._jobs[uid].ended
 
     def rotate(self, uid: str) -> None:
         """Give all others a turn before this job has its next one."""

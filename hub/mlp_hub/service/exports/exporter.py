@@ -373,7 +373,7 @@ class PointExporter:
                 # points that the database has no more were deleted
                 self._events.exported.add(self.kind, "dropped", amount=self._backlog.remove(uid))
                 self._over(uid)
-            elif left and uid not in nothing:
+            elif (left and uid not in nothing) or self._backlog.has_ended(uid):
                 self._backlog.rotate(uid)
             else:
                 self._backlog.remove(uid)
