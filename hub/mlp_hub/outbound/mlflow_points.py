@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from mlp_hub.outbound.posting import Target, TargetAnswer
+from mlp_hub.outbound.posting import ExportTarget, TargetAnswer
 
 API = "/api/2.0/mlflow/"
 """Given: path of MLflow's REST API below the server's address."""
@@ -72,7 +72,7 @@ def send(asked: dict[str, Any]) -> dict[str, Any]:
 class _Tracking:
     def __init__(self, base: str, headers: dict[str, str]) -> None:
         self._base = base
-        self._target = Target(headers)
+        self._target = ExportTarget(headers)
 
     def post(self, act: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self._target.ask("POST", self._base + act, json.dumps(body).encode(), "application/json")

@@ -1,4 +1,4 @@
-"""Metric points of jobs, posted to a receiver of OTLP over HTTP, in protobuf. Needs the extra `otlp`.
+"""Metric points of jobs, posted to a receiver of OTLP over HTTP, in protobuf. Needs the extra otlp.
 
 All values are points of one gauge, `METRIC`; the name that the program gave is an attribute. So no program makes names of metrics
 in the site's monitoring, or writes to those of others.
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from mlp_hub.outbound.posting import Target
+from mlp_hub.outbound.posting import ExportTarget
 
 METRIC = "mlp.job.value"
 """Contract: name of the metric; Prometheus has it as `mlp_job_value`."""
@@ -66,7 +66,7 @@ def encode(jobs: list[dict[str, Any]]) -> bytes:
 def send(asked: dict[str, Any]) -> dict[str, Any]:
     """Post points; return what becomes of them, with the number of values that the receiver left out as `rejected`."""
     data = asked["data"]
-    answer = Target(data["headers"]).ask(
+    answer = ExportTarget(data["headers"]).ask(
         "POST", asked["address"], encode(data["jobs"]), "application/x-protobuf"
     )
     found = answer.outcome()

@@ -54,7 +54,7 @@ class TargetAnswer:
         return found if isinstance(found, dict) else {}
 
 
-class Target:
+class ExportTarget:
     """One target: each request has its headers, and no redirect is followed, which would carry them elsewhere."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Spans of runs, posted to a collector by OTLP over HTTP, in protobuf. Needs the extra `otlp`."""
+"""Spans of runs, posted to a collector by OTLP over HTTP, in protobuf. Needs the extra otlp."""
 
 from __future__ import annotations
 

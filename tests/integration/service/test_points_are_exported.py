@@ -178,7 +178,7 @@ async def test_a_kill_loses_no_point_and_points_that_come_again_are_the_same(
         assert len(receiver.points(uid)) == before + 2  # of what was stored as exported nothing comes again
 
 
-async def test_who_leads_again_exports_again(tmp_path: Path, receiver: Receiver) -> None:
+async def test_a_leader_exports_again_after_another_one(tmp_path: Path, receiver: Receiver) -> None:
     async with rig_of(tmp_path, receiver.url) as rig:
         uid = await running(rig)
         exports, traces = rig.platform.exports, rig.platform.traces
@@ -227,7 +227,7 @@ async def test_a_receiver_that_is_away_or_hangs_holds_nobody_up(
     assert "OTLP takes metric points again" in caplog.text
 
 
-async def test_what_one_job_reports_keeps_no_other_jobs_points_from_arriving(
+async def test_refused_points_of_one_job_hold_up_no_other_job(
     tmp_path: Path, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.refuses = "poison"

@@ -206,7 +206,7 @@ async def test_points_of_many_values_are_sent_in_batches_that_mlflow_takes(
         assert len(mlflow.history(run["info"]["run_id"], "m99")) == 25
 
 
-async def test_what_people_delete_in_mlflow_is_not_made_again_and_stops_no_other_job(
+async def test_a_run_that_people_delete_in_mlflow_stays_deleted_and_stops_no_other_job(
     tmp_path: Path, mlflow: MlflowServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with rig_of(tmp_path, mlflow.url) as rig:

@@ -195,7 +195,7 @@ async def test_a_kill_loses_no_trace_and_doubles_no_span(tmp_path: Path, collect
         assert {s.span_id for s in collector.spans} == first
 
 
-async def test_who_leads_again_exports_again(tmp_path: Path, collector: Collector) -> None:
+async def test_a_leader_exports_again_after_another_one(tmp_path: Path, collector: Collector) -> None:
     async with rig_of(tmp_path, collector.url) as rig:
         traces, board = rig.platform.traces, rig.platform.board
         await traces.stop()

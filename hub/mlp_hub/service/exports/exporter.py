@@ -67,7 +67,7 @@ class SettledPart:
 
 @dataclass(frozen=True, slots=True)
 class ExportTurn:
-    """What a turn hands on: lots of parts with their JSON, jobs that are gone, cursors of which the target need not hear.
+    """Work of a turn: lots of parts with their JSON, jobs that are gone, and cursors that are stored without a request.
 
     `full`: there may be more to hand on at once.
     """
@@ -335,7 +335,7 @@ class PointExporter:
             )
 
     def _forget(self, uid: str) -> None:
-        """Forget a job that is gone, with what was not exported."""
+        """Forget a job that is gone, with its points that were not exported."""
         left = self._backlog.remove(uid)
         if left:
             self._events.exported.add(self.kind, "dropped", amount=left)

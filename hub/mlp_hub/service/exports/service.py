@@ -10,8 +10,7 @@ from mlp_hub.domain.jobs.job import Job
 from mlp_hub.service.config import ExportPolicy
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.metrics.storing import PointStore
-from mlp_hub.service.monitoring import table as t
-from mlp_hub.service.monitoring.gauges import Family
+from mlp_hub.service.monitoring.gauges import Family, of_exports
 from mlp_hub.service.monitoring.service import Monitoring
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.board import Board
@@ -80,8 +79,7 @@ class ExportService:
 
     def _families(self) -> list[Family]:
         """Return how far the exporters are behind."""
-        found = [((exporter.kind,), float(exporter.behind)) for exporter in self.running]
-        return [(t.EXPORT_BEHIND, found)] if found else []
+        return list(of_exports({exporter.kind: exporter.behind for exporter in self.running}))
 
     def _begin(self, tx: Tx, uid: str) -> None:
         for exporter in self.running:

@@ -5,7 +5,7 @@ Nothing here passes over jobs: the board and the admission keep their counts wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mlp_hub.domain.dimensions import BY_NAME, TABLE
 from mlp_hub.domain.jobs.job import FINAL, Phase
@@ -137,6 +137,12 @@ def of_look(look: DatabaseLook, now: float) -> Iterator[Family]:
     since = look.notices_since
     yield t.NOTICES_BEHIND, [((), float(look.notices_behind))]
     yield t.NOTICES_AGE, [((), 0.0 if since is None else max(0.0, now - since))]
+
+
+def of_exports(behind: Mapping[str, int]) -> Iterator[Family]:
+    """Yield the metrics of exporters of metric points, by their kind."""
+    if behind:
+        yield t.EXPORT_BEHIND, [((kind,), float(n)) for kind, n in behind.items()]
 
 
 def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook) -> Iterator[Family]:

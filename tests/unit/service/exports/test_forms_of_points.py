@@ -76,7 +76,7 @@ def test_the_step_of_a_point_is_the_step_of_its_values() -> None:
     ("status", "why"),
     [(200, None), (204, None), (302, "later"), (400, "refused"), (401, "later"), (404, "later"), (413, "too-large"), (422, "refused"), (429, "later"), (500, "fault"), (501, "fault"), (503, "later")],
 )  # fmt: skip
-def test_each_status_says_what_becomes_of_the_points(status: int, why: str | None) -> None:
+def test_each_status_decides_whether_points_are_sent_again(status: int, why: str | None) -> None:
     assert TargetAnswer(status, b"").outcome().get("why") == why
     assert (why == "later") is (status in LATER)
 
@@ -96,7 +96,7 @@ def test_mlflows_own_word_about_a_run_that_is_gone_is_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("found", [None, [], {}, {"run_id": 3}, {"run_id": "../x"}, {"run_id": "a" * 65}])
-def test_an_id_that_is_none_is_not_taken(found: Any) -> None:
+def test_an_invalid_id_is_not_taken(found: Any) -> None:
     with pytest.raises(mlflow_points.NotTakenError):
         mlflow_points._text(found, "run_id")
 

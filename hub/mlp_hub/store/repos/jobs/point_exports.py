@@ -30,7 +30,7 @@ class PointExports(KeyedRepo[ExportCursor]):
     rows = Rows(ExportCursor, t)
 
     def begin(self, uid: str, exporter: str) -> None:
-        """Store that points of the job are to be handed on; one that was done continues where it was."""
+        """Store that points of the job are exported; a job that was done continues at its cursor."""
         if not self._insert_if_new(self.rows, ExportCursor(uid, exporter)):
             self._c.execute(_REOPEN, {"of": uid, "by": exporter})
 
