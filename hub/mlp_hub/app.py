@@ -47,6 +47,7 @@ from mlp_hub.service.config import (
     MIB,
     AuditPolicy,
     DiskPolicy,
+    ExportPolicy,
     KeepPolicy,
     MailPolicy,
     MonitoringPolicy,
@@ -61,6 +62,7 @@ from mlp_hub.service.platform import Platform
 from mlp_hub.service.support.limits import ServiceLimits
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.settings.exporting import authorization
 from mlp_hub.settings.origins import ONE_NAME_MEANS
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
@@ -252,6 +254,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         keep=keep_of(settings),
         audit=audit_of(settings),
         traces_endpoint=traces_of(settings),
+        exports=exports_of(settings),
         monitoring=monitoring_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,
@@ -280,11 +283,37 @@ def policy_of(settings: Settings) -> RunPolicy:
 
 def traces_of(settings: Settings) -> str:
     """Return the collector of traces; raise `SettingsError` if the library that traces need is missing."""
-    if settings.traces_endpoint and (
-        find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None
-    ):
-        raise SettingsError("MLP_TRACES_ENDPOINT needs a library: install mlp-hub[traces], or unset it")
+    _check_otlp("MLP_TRACES_ENDPOINT", settings.traces_endpoint)
     return settings.traces_endpoint
+
+
+def exports_of(settings: Settings) -> tuple[ExportPolicy, ...]:
+    """Return the targets of metric points; raise `SettingsError` if a library or a secret for one is missing."""
+    _check_otlp("MLP_METRICS_OTLP_ENDPOINT", settings.metrics_otlp_endpoint)
+    targets = (
+        (
+            "otlp",
+            settings.metrics_otlp_endpoint,
+            settings.metrics_otlp_secrets,
+            settings.metrics_otlp_tenants,
+        ),
+        (
+            "mlflow",
+            settings.metrics_mlflow_url,
+            settings.metrics_mlflow_secrets,
+            settings.metrics_mlflow_tenants,
+        ),
+    )
+    return tuple(
+        ExportPolicy(kind, address, authorization(f"MLP_METRICS_{kind.upper()}_SECRETS", secrets), tenants)
+        for kind, address, secrets, tenants in targets
+        if address
+    )
+
+
+def _check_otlp(label: str, address: str) -> None:
+    if address and (find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None):
+        raise SettingsError(f"{label} needs a library: install mlp-hub[otlp], or unset it")
 
 
 def mail_of(settings: Settings) -> MailPolicy | None:

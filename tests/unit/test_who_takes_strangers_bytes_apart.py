@@ -87,6 +87,7 @@ BOUNDED = {
     "service/health/files.py": "the file process' answer",
     "service/jobs/kept.py": "what was stored of a request",
     "service/models/lineage.py": "what was stored of a request",
+    "service/exports/parts.py": "writes it",
     "service/models/wire.py": "writes it",
     "service/monitoring/dashboards/grafana.py": "writes it",
     "service/notices/sender.py": "lines of a helper",

@@ -308,6 +308,11 @@ class Bootstrap:
         )
         return None if "fetched" not in (BUILD / "log" / "object-store.log").read_text() else "moto"
 
+    def mlflow(self) -> str | None:
+        """Install the tests' MLflow in this user's cache, in a separate environment."""
+        call("mlflow", [str(self.python), "-m", "support.monitoring.mlflow_server", "fetch"], self.env, TESTS)
+        return None if "fetched" not in (BUILD / "log" / "mlflow.log").read_text() else "mlflow-skinny"
+
     # ------------------------------------------------------------------- helpers
 
     def requirements(self, extra: str) -> list[str]:
@@ -506,6 +511,7 @@ def main(argv: Sequence[str]) -> int:
             made.steps.run("keycloak", made.keycloak)
             made.steps.run("kafka", made.kafka)
             made.steps.run("object store", made.object_store)
+            made.steps.run("mlflow", made.mlflow)
         elif command == "check":
             made.tools_for("dev", {})
         else:

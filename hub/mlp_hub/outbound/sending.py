@@ -24,7 +24,7 @@ from typing import Any
 
 import certifi
 
-from mlp_hub.outbound import mail, services, traces, webhook
+from mlp_hub.outbound import mail, mlflow_points, otlp_points, services, traces, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
 
 LIMIT_S = 25
@@ -34,14 +34,22 @@ _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "webhook": webhook.send,
     "service": services.send,
     "traces": traces.send,
+    "otlp": otlp_points.send,
+    "mlflow": mlflow_points.send,
 }
+_PREPARES: dict[str, Callable[[], None]] = {
+    "--traces": traces.prepare,
+    "--otlp": otlp_points.prepare,
+    "--mlflow": mlflow_points.prepare,
+}
+"""Contract: arguments of a process that sends to one target of the operator, and no notices."""
 
 
 def _done(asked: dict[str, Any]) -> dict[str, Any]:
     allowed = list(asked["allowed"])
     if asked["kind"] == "mail" and asked["mail"] is not None:
         allowed = [asked["mail"]["host"]]  # the operator's own, and nothing else
-    elif asked["kind"] == "traces":
+    elif f"--{asked['kind']}" in _PREPARES:
         allowed = [traces.place_of(asked["address"])]  # likewise
     guard = Guard(allowed)
     guard.hold()
@@ -56,7 +64,8 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     except OSError:
         found = {"why": "unreachable"}
     except Exception:  # noqa: BLE001 - whatever a library makes of what somebody else's server says
-        found = {"why": "unreachable"}
+        # points that cannot be sent may not hold up others
+        found = {"why": "fault" if asked["kind"] in ("otlp", "mlflow") else "unreachable"}
     return {"why": "forbidden"} if guard.refused else found
 
 
@@ -71,9 +80,10 @@ def _child(asked: dict[str, Any], out: int) -> None:
 
 def prepare() -> None:
     """Load all that is needed later, of which nothing is in sight then."""
-    if traces.ARGUMENT in sys.argv[1:]:
-        traces.prepare()
-        return
+    for argument in sys.argv[1:]:
+        if argument in _PREPARES:
+            _PREPARES[argument]()
+            return
     services.only(sys.argv[1:])
     services.prepare()
     mail.prepare()

@@ -1,4 +1,4 @@
-"""Spans of runs, posted to a collector by OTLP over HTTP, in protobuf. Needs the extra `traces`."""
+"""Spans of runs, posted to a collector by OTLP over HTTP, in protobuf. Needs the extra otlp."""
 
 from __future__ import annotations
 
@@ -16,10 +16,6 @@ TEXT_MOST = 1024
 """Safety: characters of an attribute's text."""
 _PASSES = frozenset({408, 429, 502, 503, 504})
 """Given: statuses after which OTLP sends the same again; 408 passes too."""
-
-
-ARGUMENT = "--traces"
-"""Contract: argument of a process that sends spans, and no notices."""
 
 
 def prepare() -> None:

@@ -29,6 +29,7 @@ from mlp_hub.service.datasets.worker import DatasetWorker
 from mlp_hub.service.disk.watch import Disk
 from mlp_hub.service.environments.service import EnvironmentService
 from mlp_hub.service.environments.worker import EnvironmentWorker
+from mlp_hub.service.exports.service import ExportService
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.given import Given
 from mlp_hub.service.health.problems import Problems, Source, own_problems
@@ -462,7 +463,7 @@ class Components(Given):
     traces: Made[TraceExport] = Made(
         lambda p: TraceExport(
             p.board,
-            Sender(p.policy.notices, p.policy.first_uid, traces=True),
+            Sender(p.policy.notices, p.policy.first_uid, only="traces"),
             p.clock,
             p.policy.traces_endpoint,
             p.monitoring.events.traces,
@@ -475,6 +476,19 @@ class Components(Given):
         start=AuditShipping.start,
         stand_by=(StopStage.INTAKE, AuditShipping.stop),
         problems=AuditShipping.problems,
+    )
+
+    exports: Made[ExportService] = Made(
+        lambda p: ExportService(
+            p.board,
+            p.metrics.points,
+            p.policy.exports,
+            lambda: p.monitoring,  # which has the problems, of which some are of exporters
+            lambda kind: Sender(p.policy.notices, p.policy.first_uid, only=kind),
+        ),
+        start=ExportService.start,
+        stand_by=(StopStage.INTAKE, ExportService.stop),
+        problems=ExportService.problems,
     )
 
     # --- components that only answer: nothing of them runs by itself

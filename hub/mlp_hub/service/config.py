@@ -86,6 +86,19 @@ class AuditPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportPolicy:
+    """Program of the site that metric points of jobs are handed on to: its kind (otlp, mlflow), address, and headers of requests.
+
+    `tenants` are those whose jobs are exported; empty: all.
+    """
+
+    kind: str
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    tenants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerPolicy:
     """Broker that metric points pass through: its addresses, the topic and group there, and how it is spoken to.
 
@@ -144,6 +157,7 @@ class RunPolicy:
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
     audit: AuditPolicy = field(default_factory=AuditPolicy)  # where heads of the audit log are written
     traces_endpoint: str = ""  # address of a collector that traces of runs are posted to; empty: none
+    exports: tuple[ExportPolicy, ...] = ()  # programs that metric points are handed on to
     monitoring: MonitoringPolicy = field(default_factory=MonitoringPolicy)
     disk: DiskPolicy = field(default_factory=DiskPolicy)  # how full the disk may become
     grace_s: float = 30.0  # between SIGTERM and SIGKILL

@@ -22,6 +22,7 @@ from mlp_hub.settings import origins as _origins
 from mlp_hub.settings.cluster import ClusterSettings
 from mlp_hub.settings.edge import EdgeSettings
 from mlp_hub.settings.executor_kinds import EXECUTOR_KINDS, ExecutorKind
+from mlp_hub.settings.exporting import ExportSettings
 from mlp_hub.settings.keeping import KeepingSettings
 from mlp_hub.settings.limits import LimitSettings
 from mlp_hub.settings.login import LoginSettings
@@ -30,7 +31,15 @@ from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
 from mlp_hub.settings.values import SettingsError, address, check_http, networks, parse, setting, variable_of
 
-PARTS = (EdgeSettings, SchedulingSettings, KeepingSettings, LimitSettings, LoginSettings, ClusterSettings)
+PARTS = (
+    EdgeSettings,
+    SchedulingSettings,
+    KeepingSettings,
+    LimitSettings,
+    LoginSettings,
+    ClusterSettings,
+    ExportSettings,
+)
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
 FIRST_UID = 300_000  # of the users of a machine's first hub; number 0 belongs to nobody
 
@@ -61,6 +70,7 @@ class Settings(
     KeepingSettings,
     LimitSettings,
     NoticeSettings,
+    ExportSettings,
     SchedulingSettings,
     EdgeSettings,
     StatePaths,
@@ -150,7 +160,7 @@ class Settings(
     traces_endpoint: str = setting(
         "",
         "Address of a collector of OpenTelemetry that traces of ended runs are posted to (OTLP over HTTP, protobuf), as "
-        "http://collector:4318/v1/traces. Needs the extra `traces`. Empty: no traces are exported.",
+        "http://collector:4318/v1/traces. Needs the extra `otlp`. Empty: no traces are exported.",
         kind="str",
     )
     service_proxies: tuple[str, ...] = setting(
@@ -299,6 +309,7 @@ class Settings(
         settings.check_login()
         settings.check_mail()
         settings.check_audit()
+        settings.check_exports()
         check_http("MLP_TRACES_ENDPOINT", settings.traces_endpoint)
         if settings.metrics_transport == "kafka":
             broker_values.check_addresses(settings.kafka_bootstrap)

@@ -83,6 +83,21 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
+class ExportCursor:
+    """Place up to which a job's points were handed on to a program outside of the hub.
+
+    `exporter` stands for that program at its address, `seq` is the last such point, and `target` names the job there.
+    `done`: the job has ended, and all its points were handed on.
+    """
+
+    job: str
+    exporter: str
+    seq: int = 0
+    target: str = ""
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Remembered:
     """Answer to a request with an idempotency key."""
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0048"
+REVISION = "0049"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -264,6 +264,19 @@ metric_source = Table(  # how far the points of one reporting process are stored
     Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
     Column("source", String(64), primary_key=True),
     Column("last", BigInteger, nullable=False),
+)
+
+point_export = (
+    Table(  # how far the points of a job were handed on to a program outside, which `exporter` stands for
+        "point_export",
+        metadata,
+        Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
+        Column("exporter", String(32), primary_key=True),
+        Column("seq", BigInteger, nullable=False),
+        Column("target", String(64), nullable=False),  # what the job is there; empty: nothing yet
+        Column("done", Boolean, nullable=False),  # the job ended, and there is nothing left to hand on
+        Index(None, "exporter", "done"),
+    )
 )
 
 run_origin = Table(  # where a run came from; missing where its client said nothing

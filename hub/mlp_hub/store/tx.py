@@ -14,6 +14,7 @@ from mlp_hub.store.repos.hub import Idempotency, Leases, SettingsRepo
 from mlp_hub.store.repos.jobs.ended_jobs import EndedJobs
 from mlp_hub.store.repos.jobs.jobs import Jobs
 from mlp_hub.store.repos.jobs.metrics import Metrics
+from mlp_hub.store.repos.jobs.point_exports import PointExports
 from mlp_hub.store.repos.jobs.runs import Runs
 from mlp_hub.store.repos.jobs.sweeps import Sweeps
 from mlp_hub.store.repos.jobs.timelines import Events, Tokens
@@ -83,6 +84,11 @@ class Tx:
     def metrics(self) -> Metrics:
         """The points that jobs reported."""
         return Metrics(self.connection)
+
+    @cached_property
+    def point_exports(self) -> PointExports:
+        """How far points were handed on to programs outside of the hub."""
+        return PointExports(self.connection)
 
     @cached_property
     def tokens(self) -> Tokens:

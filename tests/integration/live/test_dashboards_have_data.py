@@ -33,6 +33,9 @@ EMPTY_HERE = {
     "Messages that wait in Kafka": "metric points do not go through Kafka",
     "Requests to the cluster's API": "the hub runs jobs on its own machine",
     "Exported traces by result, per hour": "no collector of traces is set",
+    "Exported metric points by exporter and result, per hour": "no exporter is set",
+    "Metric points that wait for export": "no exporter is set",
+    "Failed requests of exporters, per hour": "no exporter is set",
 }
 """Panels whose queries are only parsed here, and why they have no data."""
 CHOSEN = {"$__rate_interval": "5m", "$job": ".+", "$tenant": ".+", "$node": ".+"}

@@ -195,6 +195,15 @@ async def test_a_kill_loses_no_trace_and_doubles_no_span(tmp_path: Path, collect
         assert {s.span_id for s in collector.spans} == first
 
 
+async def test_a_leader_exports_again_after_another_one(tmp_path: Path, collector: Collector) -> None:
+    async with rig_of(tmp_path, collector.url) as rig:
+        traces, board = rig.platform.traces, rig.platform.board
+        await traces.stop()
+        board._listeners.remove(traces._changed)  # as the board does when another leads
+        traces.start()
+        await arrived(collector, await ended(rig, "digits"))
+
+
 async def test_a_collector_that_hangs_or_is_away_holds_nobody_up(tmp_path: Path) -> None:
     port = free_port()
     async with rig_of(tmp_path, f"http://127.0.0.1:{port}/v1/traces") as rig:

@@ -130,6 +130,7 @@ class Rig:
             p.retention._task,
             p.summaries._task,
             p.traces._task,
+            *(exporter._task for exporter in p.exports.running),
             *p.metrics._flushes.values(),
         ):
             if task is not None:

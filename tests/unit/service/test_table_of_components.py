@@ -23,8 +23,8 @@ ROWS = {row.name: row for row in rows(Components)}
 def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -> None:
     standing_by = [name for name, _ in stops(Components, close=False)]
     assert standing_by == [
-        *("audit_shipping", "traces", "alerts", "over_time", "metrics", "disk", "summaries", "retention"),
-        *("admission", "queue"),
+        *("exports", "audit_shipping", "traces", "alerts", "over_time", "metrics", "disk", "summaries"),
+        *("retention", "admission", "queue"),
         *("sweeps", "app_worker", "reconciler", "drains", "board", "notices"),
     ]
     closing = [(name, stop.stage.name) for name, stop in stops(Components, close=True)]
@@ -34,6 +34,7 @@ def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -
             for name in (
                 "former_members_servers",
                 "submissions",
+                "exports",
                 "audit_shipping",
                 "traces",
                 "alerts",

@@ -125,6 +125,8 @@ def secrets(settings: Settings) -> Iterator[str]:
     files = [
         settings.kafka_secrets,
         settings.mail_secrets,
+        settings.metrics_otlp_secrets,
+        settings.metrics_mlflow_secrets,
         settings.login_client_secret_file,
         settings.tls_key,
     ]

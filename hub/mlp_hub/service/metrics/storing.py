@@ -47,13 +47,18 @@ class PointStore:
         self._progress = progress
         self.listeners: list[Callable[[str], None]] = []
         """Called with the uid of a job whose points were stored."""
-        self.exporters: list[Callable[[str, Sequence[Sample]], None]] = []
+        self.beginners: list[Callable[[Tx, str], None]] = []
+        """Called in the transaction that stores points, with the uid of their job."""
+        self.exporters: list[Callable[[str, Appended], None]] = []
         """Called with the uid of a job and its points that were stored."""
 
     def store(self, tx: Tx, changes: Changes, uid: str, source: str, points: Sequence[Sample]) -> Appended:
         """Store those that follow without a gap; the timeline says when the job has all that it may have."""
         most = self._points_max
         done = tx.metrics.append(uid, source, points, most, self._bytes_max)
+        if done.accepted:
+            for begin in self.beginners:
+                begin(tx, uid)
         if done.accepted and done.seq_first + len(done.accepted) > most:
             text = msg(
                 "{n} metric points are stored, which is the limit of a job; later ones are dropped", n=most
@@ -81,7 +86,7 @@ class PointStore:
         for listener in self.listeners:
             listener(uid)
         for export in self.exporters:
-            export(uid, done.accepted)
+            export(uid, done)
         topic = job_topic(uid)
         if not self._board.bus.watched(topic):
             pass

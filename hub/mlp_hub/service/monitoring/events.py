@@ -9,7 +9,7 @@ from mlp_hub.scheduler.model.types import Preempt
 from mlp_hub.service.monitoring import table as t
 from mlp_hub.service.monitoring.instruments import CountedMetric, ObservedMetric
 from mlp_hub.service.state.moves import Move
-from mlp_hub.store.records import Sample
+from mlp_hub.store.records import Appended
 
 FAILED_STEP = "attempt-failed"
 """Contract: kind of the step of a timeline that has the cause of a failed attempt as its reason."""
@@ -46,6 +46,8 @@ class PlatformEvents:
         self.points_delay = ObservedMetric(t.POINTS_DELAY)
         self.notices = CountedMetric(t.NOTICES_SENT)
         self.traces = CountedMetric(t.TRACES)
+        self.exported = CountedMetric(t.EXPORTED)
+        self.export_failures = CountedMetric(t.EXPORT_FAILURES)
         for cause in Cause:
             self.failed.begin(cause.value)
         for why in (*_WITHOUT_FAILURE, *(cause.value for cause in Cause)):
@@ -91,8 +93,9 @@ class PlatformEvents:
         """Note that a job is stopped for another one."""
         self.preemptions.add(preempt.verdict.reason.value)
 
-    def stored(self, _: str, points: Sequence[Sample]) -> None:
+    def stored(self, _: str, done: Appended) -> None:
         """Note points of a job that were stored."""
+        points = done.accepted
         self.points.add(amount=len(points))
         self.points_delay.observe(min(self._clock() - points[-1].t, MOST_DELAY_S))
 

@@ -5,7 +5,7 @@ Nothing here passes over jobs: the board and the admission keep their counts wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mlp_hub.domain.dimensions import BY_NAME, TABLE
 from mlp_hub.domain.jobs.job import FINAL, Phase
@@ -145,6 +145,12 @@ def of_shipping(delays: Sequence[ShippingDelay], now: float) -> Iterator[Family]
     yield t.SHIPPING_BEHIND, [((one.place,), float(one.links)) for one in delays]
     ages = [(one.place, 0.0 if one.since is None else max(0.0, now - one.since)) for one in delays]
     yield t.SHIPPING_AGE, [((place,), age) for place, age in ages]
+
+
+def of_exports(behind: Mapping[str, int]) -> Iterator[Family]:
+    """Yield the metrics of exporters of metric points, by their kind."""
+    if behind:
+        yield t.EXPORT_BEHIND, [((kind,), float(n)) for kind, n in behind.items()]
 
 
 def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook) -> Iterator[Family]:

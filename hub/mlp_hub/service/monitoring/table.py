@@ -279,6 +279,24 @@ TRACES = MetricRow(
     "Ended runs whose traces were exported to the collector, or dropped because it refused them or did not answer for long.",
     ("result",),
 )
+EXPORTED = MetricRow(
+    "mlp_points_exported_total",
+    _C,
+    "Metric points of jobs by exporter (otlp, mlflow) and result: sent, or dropped because the target refused them or their job was deleted before.",
+    ("exporter", "result"),
+)
+EXPORT_FAILURES = MetricRow(
+    "mlp_points_export_failures_total",
+    _C,
+    "Requests of an exporter that failed and are repeated: the target did not answer, or not now.",
+    ("exporter",),
+)
+EXPORT_BEHIND = MetricRow(
+    "mlp_points_export_behind",
+    _G,
+    "Metric points that are stored and not yet exported, by exporter; absent without one.",
+    ("exporter",),
+)
 
 # --- tenants
 

@@ -56,7 +56,6 @@ class TraceExport:
         self._gather_s = gather_s
         self._retry_s = retry_s
         self._failures = 0  # in a row
-        self._listens = False
         self._waiting: dict[str, None] = {}
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -66,9 +65,7 @@ class TraceExport:
         if self._endpoint and self._task is None:
             for result in ("exported", "dropped"):
                 self._counted.begin(result)
-            if not self._listens:
-                self._board.on_change(self._changed)
-                self._listens = True
+            self._board.on_change(self._changed)  # which forgot all who listened when another led
             self._task = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:

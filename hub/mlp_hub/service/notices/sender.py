@@ -23,8 +23,6 @@ IDLE_S = 120.0
 MEMORY = 1 << 30
 """Safety: bytes of address space: the answers of an address are in memory for a moment."""
 
-TRACES = "--traces"
-"""Contract: argument of the process if it sends spans, and no notices."""
 TROUBLE = {
     "forbidden": msg("the address is private, and the hub's operator does not allow it"),
     "no-host": msg("the host does not exist"),
@@ -41,11 +39,12 @@ TROUBLE = {
 class Sender:
     """The process, and who waits for its answers.
 
-    `first_uid` is as the policy of runs has it. With `traces` it sends spans, and no notices.
+    `first_uid` is as the policy of runs has it. With `only` it sends to a target of the operator, and no notices: `traces`, `otlp` or
+    `mlflow`.
     """
 
-    def __init__(self, policy: NoticePolicy, first_uid: int | None, *, traces: bool = False) -> None:
-        self._arguments = (TRACES,) if traces else policy.services
+    def __init__(self, policy: NoticePolicy, first_uid: int | None, *, only: str = "") -> None:
+        self._arguments = (f"--{only}",) if only else policy.services
         self._policy = policy
         self._uid = helpers.helper_uid(first_uid, helpers.OUTBOUND)
         self._process: asyncio.subprocess.Process | None = None
@@ -84,6 +83,18 @@ class Sender:
             return f"it answered with status {int(said['status'])}"
         return "later" if said.get("why") else ""
 
+    async def points(self, kind: str, address: str, data: str) -> dict[str, Any]:
+        """Send metric points to a target, given as JSON; return what became of them.
+
+        `why` is missing if the target took them. Otherwise it is later, too-large, fault (of the target) or refused, and `status` and
+        `code` say more. `target` is what the job is there.
+        """
+        said = await self._ask({"act": "send", "kind": kind, "address": address}, data)
+        why = said.get("why")
+        if why in TROUBLE:  # it did not answer as it should
+            return {**said, "why": "later", "code": why}
+        return said
+
     async def stop(self) -> None:
         """End the process; waiting callers learn that nothing was accepted."""
         if self._idle is not None:
@@ -96,7 +107,7 @@ class Sender:
         if self._reading is not None:
             await asyncio.gather(self._reading, return_exceptions=True)
 
-    async def _ask(self, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _ask(self, asked: dict[str, Any], data: str = "") -> dict[str, Any]:
         mail = self._policy.mail
         known = None
         if mail is not None and asked["kind"] == "mail":
@@ -118,7 +129,10 @@ class Sender:
             line = {"id": number, "allowed": list(self._policy.private), "mail": known, **asked}
             try:
                 assert process.stdin is not None  # noqa: S101 - it was started with one
-                process.stdin.write(json.dumps(line).encode() + b"\n")
+                text = json.dumps(line)
+                if data:
+                    text = f'{text[:-1]}, "data": {data}}}'
+                process.stdin.write(text.encode() + b"\n")
                 await process.stdin.drain()
                 async with asyncio.timeout(SILENT_S):
                     return await answer

@@ -159,6 +159,34 @@ SERVICE = Dashboard(
                     (_Q("sum by (result) (increase(mlp_traces_runs_total[1h]))", "{{result}}"),),
                     help="Empty if no collector of traces is set.",
                 ),
+                _P(
+                    "Exported metric points by exporter and result, per hour",
+                    _U.NUMBER,
+                    (
+                        _Q(
+                            "sum by (exporter, result) (increase(mlp_points_exported_total[1h]))",
+                            "{{exporter}} {{result}}",
+                        ),
+                    ),
+                    help="Empty if metric points are not exported.",
+                ),
+                _P(
+                    "Metric points that wait for export",
+                    _U.NUMBER,
+                    (_Q("max by (exporter) (mlp_points_export_behind)", "{{exporter}}"),),
+                    help="Empty if metric points are not exported.",
+                ),
+                _P(
+                    "Failed requests of exporters, per hour",
+                    _U.NUMBER,
+                    (
+                        _Q(
+                            "sum by (exporter) (increase(mlp_points_export_failures_total[1h]))",
+                            "{{exporter}}",
+                        ),
+                    ),
+                    help="Empty if metric points are not exported.",
+                ),
             ),
         ),
         DashboardRow(

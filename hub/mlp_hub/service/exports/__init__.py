@@ -1,0 +1,1 @@
+"""Metric points of jobs, handed on to programs of the site: OTLP and MLflow."""

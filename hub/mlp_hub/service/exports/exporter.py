@@ -1,0 +1,396 @@
+"""Exporter of jobs' metric points to one target: reads them from the database, and hands them on in order.
+
+The queue is the database: of a job a row says how far its points were handed on, and memory has only the jobs that are behind. So
+storing points never waits for a target, a target that is away costs no memory and no point, and a restart continues at the row.
+The row is stored after the target has answered. A kill in between hands the same points on again, with the same times and values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from mlp_hub.domain.jobs.job import FINAL, Job
+from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.service.config import ExportPolicy
+from mlp_hub.service.exports.backlog import MOST_JOBS, ExportBacklog
+from mlp_hub.service.exports.parts import ExportPart, part_of, request_of
+from mlp_hub.service.monitoring.events import PlatformEvents
+from mlp_hub.service.notices.sender import Sender
+from mlp_hub.service.state.leadership import LeaseLost
+from mlp_hub.service.support.backoff import KeyedBackoff, wait_after
+from mlp_hub.store.database import Database
+from mlp_hub.store.records import Appended, ExportCursor
+from mlp_hub.store.tx import Tx
+from mlp_language.message import Message, msg
+
+log = logging.getLogger(__name__)
+GATHER_S = 5.0
+"""Tuning: seconds between two requests if nothing is behind: fewer requests with more, fresher curves with less."""
+RETRY_S, RETRY_MOST_S = 1.0, 60.0
+"""Tuning: seconds until the next request to a target that does not answer, at first and at most; the same for a job that it fails at."""
+MOST_FAULTS = 6
+"""Tuning: faults of the target in a row at the same points, after which these are dropped: it may never take them."""
+LEAST_VALUES = 100
+"""Given: values of the largest point: no request can be asked to have fewer."""
+LOAD_JOBS = 1000
+"""Tuning: jobs behind that are read at a time after a start."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetKind:
+    """Properties of a kind of target.
+
+    `title` is its name in sentences. A request has `jobs` jobs at most, and about `values` values. `abreast` requests are sent at a
+    time. `ends`: the end of a job is sent too.
+    """
+
+    title: str
+    jobs: int
+    values: int
+    abreast: int
+    ends: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SettledPart:
+    """Cursor to store for a job. `passed`: its points up to there need not be sent again."""
+
+    cursor: ExportCursor
+    passed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ExportTurn:
+    """Work of a turn: lots of parts with their JSON, jobs that are gone, and cursors that are stored without a request.
+
+    `full`: there may be more to hand on at once.
+    """
+
+    lots: Sequence[tuple[Sequence[ExportPart], str]]
+    gone: Sequence[str]
+    rest: Sequence[ExportCursor]
+    full: bool
+
+
+KINDS: Mapping[str, TargetKind] = {
+    "otlp": TargetKind("OTLP", jobs=50, values=5000, abreast=1, ends=False),
+    "mlflow": TargetKind("MLflow", jobs=1, values=1000, abreast=4, ends=True),
+}
+"""All kinds of targets, by the names of `ExportPolicy`."""
+
+
+class PointExporter:
+    """Exporter to one target. `behind` is the number of points that wait, `trouble` why the target takes none now."""
+
+    def __init__(
+        self,
+        db: Database,
+        sender: Sender,
+        policy: ExportPolicy,
+        events: PlatformEvents,
+        *,
+        gather_s: float = GATHER_S,
+        retry_s: float = RETRY_S,
+    ) -> None:
+        self.kind = policy.kind
+        self.trouble: Message | None = None
+        self._db = db
+        self._sender = sender
+        self._policy = policy
+        self._of = KINDS[policy.kind]
+        # another address is another target, which has none of the points
+        self._name = f"{policy.kind}-{hashlib.sha256(policy.address.encode()).hexdigest()[:16]}"
+        self._events = events
+        self._gather_s, self._retry_s = gather_s, retry_s
+        self._backlog = ExportBacklog()
+        self._wanted: dict[str, bool] = {}  # jobs that report, and whether their points are exported
+        self._values = self._of.values  # in one request; fewer after one that was too large or too slow
+        self._failures = 0  # in a row
+        self._faults: KeyedBackoff[str] = KeyedBackoff(retry_s, RETRY_MOST_S)
+        self._tried: dict[str, int] = {}  # faults of the target by job
+        self._refused: set[str] = set()  # jobs whose first refusal was logged
+        self._something = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def behind(self) -> int:
+        """Number of points that are stored and not exported."""
+        return self._backlog.points
+
+    def start(self) -> None:
+        """Export from now on."""
+        for result in ("sent", "dropped"):
+            self._events.exported.begin(self.kind, result)
+        self._events.export_failures.begin(self.kind)
+        self._task = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        """Export no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self._sender.stop()
+
+    # --- what the parts call
+
+    def begin(self, tx: Tx, uid: str) -> None:
+        """Store that the job's points are exported, in the transaction of its first ones; for the thread that writes."""
+        if uid in self._wanted:
+            return
+        if self._wants(tx, uid):
+            tx.point_exports.begin(uid, self._name)
+        else:
+            self._wanted[uid] = False
+
+    def stored(self, uid: str, done: Appended) -> None:
+        """Note points that were stored."""
+        if not self._wanted.setdefault(uid, True):  # its row is stored now
+            return
+        if self._backlog.add(uid, done.seq_first - 1, done.seq_first + len(done.accepted) - 1):
+            self._something.set()
+
+    def changed(self, job: Job, before: Job | None) -> None:
+        """Note the end of a job."""
+        if job.phase not in FINAL or (before is not None and before.phase in FINAL):
+            return
+        # of a job that is not known, such as one from before a restart, the row says whether it is exported
+        if self._wanted.get(job.uid, True) and self._backlog.mark(job.uid):
+            self._something.set()
+        else:
+            self._wanted.pop(job.uid, None)
+
+    def _wants(self, tx: Tx, uid: str) -> bool:
+        if not self._policy.tenants:
+            return True
+        job = tx.jobs.get(SYSTEM, uid)
+        return job is not None and job.spec.tenant in self._policy.tenants
+
+    # --- its task
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._backlog.overflowed = True  # what the database has is not known yet
+        full = True
+        while True:
+            try:
+                if not self._backlog and self._backlog.overflowed:
+                    await self._load()
+                if not self._backlog:
+                    self._something.clear()
+                    await self._something.wait()
+                    full = False
+                if not full:
+                    await asyncio.sleep(self._gather_s)
+                passed, full = await self._turn(loop.time())
+            except LeaseLost:
+                return
+            except Exception:
+                log.exception("exporting metric points to %s failed; it is tried again", self._of.title)
+                passed = False
+            self._failures = 0 if passed else self._failures + 1
+            if self._failures:
+                await asyncio.sleep(wait_after(self._failures, self._retry_s, RETRY_MOST_S))
+
+    async def _load(self) -> None:
+        """Read which jobs are behind: at the start, and after there were more than memory takes."""
+        after, self._backlog.overflowed = "", False
+        while len(self._backlog) + LOAD_JOBS <= MOST_JOBS:
+            found = await self._db.read(partial(self._open, after=after))
+            for cursor, newest, wanted in found:
+                self._wanted[cursor.job] = wanted
+                if wanted:
+                    self._backlog.add(cursor.job, cursor.seq, newest)
+            if len(found) < LOAD_JOBS:
+                return
+            after = found[-1][0].job
+        self._backlog.overflowed = True
+
+    def _open(self, tx: Tx, *, after: str) -> list[tuple[ExportCursor, int, bool]]:
+        found = tx.point_exports.behind(self._name, after, LOAD_JOBS)
+        return [(c, tx.metrics.last_seq(c.job), self._wants(tx, c.job)) for c in found]
+
+    async def _turn(self, now: float) -> tuple[bool, bool]:
+        """Hand on some points; return whether the target answered, and whether there may be more at once."""
+        most = self._of.jobs * self._of.abreast
+        uids = self._backlog.turn(now, most)
+        if not uids:
+            return True, False
+        turn = await self._db.read(partial(self._read, uids=uids))
+        for uid in turn.gone:
+            self._forget(uid)
+        outcomes = await asyncio.gather(*(self._send(parts, data) for parts, data in turn.lots))
+        settled = [one for some, _ in outcomes for one in some]
+        if settled or turn.rest:
+            await self._store(settled, turn.rest)
+        return all(answered for _, answered in outcomes), turn.full or len(uids) == most
+
+    def _read(self, tx: Tx, *, uids: Sequence[str]) -> ExportTurn:
+        lots: list[list[ExportPart]] = []
+        gone: list[str] = []
+        rest: list[ExportCursor] = []
+        full = False
+        left = 0
+        for uid in uids:
+            if not lots or len(lots[-1]) == self._of.jobs:
+                if len(lots) == self._of.abreast:
+                    full = True
+                    break
+                left = self._values
+            if left <= 0:
+                full = True  # it has its turn in the next request
+                break
+            part = part_of(tx, self._name, uid, left)
+            if part is None:
+                gone.append(uid)
+            elif not part.points and not (part.ends and self._of.ends):
+                rest.append(_after(part, ""))
+            else:
+                if not lots or len(lots[-1]) == self._of.jobs:
+                    lots.append([])
+                lots[-1].append(part)
+                left -= sum(len(p.values) for p in part.points)
+                full = full or not part.whole
+        return ExportTurn([(lot, request_of(lot, self._policy.headers)) for lot in lots], gone, rest, full)
+
+    async def _send(self, parts: Sequence[ExportPart], data: str) -> tuple[list[SettledPart], bool]:
+        """Send a lot; return the cursors to store, and whether the target answered."""
+        said = await self._sender.points(self.kind, self._policy.address, data)
+        why = said.get("why")
+        target = str(said.get("target") or "")
+        if why is None:
+            self._took(parts, int(said.get("rejected", 0)))
+            return [SettledPart(_after(part, target)) for part in parts], True
+        if why == "later":
+            if said.get("code") == "silent":  # or too slow for as many
+                self._values = max(LEAST_VALUES, self._values // 2)
+            self._cannot(said)
+            return _kept(parts, target), False
+        if why == "too-large" and self._values > LEAST_VALUES:
+            self._values = max(LEAST_VALUES, self._values // 2)
+            return _kept(parts, target), True
+        if len(parts) > 1:  # one of them is the reason
+            return await self._send_each(parts)
+        (part,) = parts
+        uid = part.job.uid
+        if why == "fault" and self._tried.get(uid, 0) + 1 < MOST_FAULTS:
+            self._tried[uid] = self._tried.get(uid, 0) + 1
+            self._events.export_failures.add(self.kind)
+            self._backlog.put_aside(uid, asyncio.get_running_loop().time() + self._faults.failed(uid))
+            return _kept(parts, target), True
+        self._drop(part, said)
+        return [SettledPart(_after(part, target))], True
+
+    async def _send_each(self, parts: Sequence[ExportPart]) -> tuple[list[SettledPart], bool]:
+        found: list[SettledPart] = []
+        for part in parts:
+            settled, answered = await self._send([part], request_of([part], self._policy.headers))
+            found += settled
+            if not answered:
+                return found, False
+        return found, True
+
+    # --- what became of points
+
+    def _took(self, parts: Sequence[ExportPart], rejected: int) -> None:
+        if self.trouble is not None:
+            log.warning("%s takes metric points again", self._of.title)
+        self.trouble = None
+        points = sum(len(part.points) for part in parts)
+        left_out = min(rejected, points)
+        if left_out:
+            log.warning("%s left out %d values of metric points of jobs", self._of.title, rejected)
+        self._events.exported.add(self.kind, "sent", amount=points - left_out)
+        self._events.exported.add(self.kind, "dropped", amount=left_out)
+        self._values = min(self._of.values, self._values + LEAST_VALUES)
+        for part in parts:
+            self._tried.pop(part.job.uid, None)
+            self._faults.forget(part.job.uid)
+
+    def _cannot(self, said: Mapping[str, Any]) -> None:
+        self._events.export_failures.add(self.kind)
+        if self.trouble is None:
+            log.warning("metric points wait, because %s does not take them: %s", self._of.title, _words(said))
+        self.trouble = msg(
+            "metric points cannot be handed on to {target} at the moment. They wait, and nothing is lost",
+            target=self._of.title,
+        )
+
+    def _drop(self, part: ExportPart, said: Mapping[str, Any]) -> None:
+        uid = part.job.uid
+        self._tried.pop(uid, None)
+        self._faults.forget(uid)
+        self._events.exported.add(self.kind, "dropped", amount=len(part.points))
+        if uid not in self._refused:
+            self._refused.add(uid)
+            log.warning(
+                "%s refused %d metric points of the job %s, which are dropped: %s",
+                *(self._of.title, len(part.points), uid, _words(said)),
+            )
+
+    def _forget(self, uid: str) -> None:
+        """Forget a job that is gone, with its points that were not exported."""
+        left = self._backlog.remove(uid)
+        if left:
+            self._events.exported.add(self.kind, "dropped", amount=left)
+            log.warning(
+                "%d metric points of a job were not exported to %s: it was deleted", left, self._of.title
+            )
+        self._over(uid)
+
+    def _over(self, uid: str) -> None:
+        self._wanted.pop(uid, None)
+        self._tried.pop(uid, None)
+        self._faults.forget(uid)
+        self._refused.discard(uid)
+
+    async def _store(self, settled: Sequence[SettledPart], rest: Sequence[ExportCursor]) -> None:
+        passed = [one.cursor for one in settled if one.passed] + list(rest)
+        kept = [one.cursor for one in settled if not one.passed]
+        for cursor in passed:
+            if cursor.done:
+                self._wanted.pop(cursor.job, None)  # points that come yet open its row again
+
+        def work(tx: Tx) -> set[str]:
+            late = {c.job for c in passed if c.done and tx.metrics.last_seq(c.job) > c.seq}
+            for cursor in (*passed, *kept):
+                tx.point_exports.advance(replace(cursor, done=cursor.done and cursor.job not in late))
+            return late
+
+        # a power cut may take it back: what follows is handed on again
+        late = await self._db.write(work, durable=False)
+        nothing = {cursor.job for cursor in rest}
+        for cursor in passed:
+            uid = cursor.job
+            left = self._backlog.advance(uid, cursor.seq)
+            if cursor.done and uid not in late and uid not in self._wanted:
+                # points that the database has no more were deleted
+                self._events.exported.add(self.kind, "dropped", amount=self._backlog.remove(uid))
+                self._over(uid)
+            elif (left and uid not in nothing) or self._backlog.has_ended(uid):
+                self._backlog.rotate(uid)
+            else:
+                self._backlog.remove(uid)
+
+
+def _after(part: ExportPart, target: str) -> ExportCursor:
+    """Return the cursor behind a part."""
+    return replace(part.cursor, seq=part.seq, target=target or part.cursor.target, done=part.ends)
+
+
+def _kept(parts: Sequence[ExportPart], target: str) -> list[SettledPart]:
+    """Return the cursor of points that are sent again, if the target has a name for their job that is not stored yet."""
+    if not target or len(parts) > 1 or parts[0].cursor.target:
+        return []
+    return [SettledPart(replace(parts[0].cursor, target=target), passed=False)]
+
+
+def _words(said: Mapping[str, Any]) -> str:
+    """Return an outcome for the log: a status and a short code, and no text of the target."""
+    return " ".join(str(said[key]) for key in ("why", "status", "code") if key in said)

@@ -1,0 +1,96 @@
+"""Settings of the exporters of jobs' metric points; a part of `Settings`."""
+
+# ruff: noqa: RUF009 - `setting` makes a dataclass field
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mlp_hub.settings.values import SettingsError, check_http, secrets_of, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportSettings:
+    """Settings of targets that metric points of jobs are exported to."""
+
+    __slots__ = ()  # `Settings` makes them: of two bases that have some no class can be made
+
+    metrics_otlp_endpoint: str = setting(
+        "",
+        "Address that metric points of jobs are posted to (OTLP over HTTP, protobuf), as http://collector:4318/v1/metrics. Needs the "
+        "extra `otlp`. Empty: none are.",
+        kind="str",
+    )
+    metrics_otlp_secrets: Path | None = setting(
+        None,
+        'A TOML file, readable by its owner alone, with `token = "..."`, or with `user` and `password`, for `metrics_otlp_endpoint`; '
+        "unset: it asks for none.",
+        kind="path",
+    )
+    metrics_otlp_tenants: tuple[str, ...] = setting(
+        (), "Tenants whose jobs' points are posted to `metrics_otlp_endpoint`; empty: all.", kind="list"
+    )
+    metrics_mlflow_url: str = setting(
+        "",
+        "Address of an MLflow tracking server that metric points of jobs are logged to, as https://mlflow.example.org. Each job with "
+        "points becomes a run. Empty: none are.",
+        kind="str",
+    )
+    metrics_mlflow_secrets: Path | None = setting(
+        None,
+        'A TOML file, readable by its owner alone, with `token = "..."`, or with `user` and `password`, for `metrics_mlflow_url`; '
+        "unset: it asks for none.",
+        kind="path",
+    )
+    metrics_mlflow_tenants: tuple[str, ...] = setting(
+        (), "Tenants whose jobs' points are logged to `metrics_mlflow_url`; empty: all.", kind="list"
+    )
+
+    def check_exports(self) -> None:
+        """Raise `SettingsError` if points could never be exported."""
+        check_target("MLP_METRICS_OTLP_ENDPOINT", self.metrics_otlp_endpoint)
+        check_target("MLP_METRICS_MLFLOW_URL", self.metrics_mlflow_url)
+        for label, path in (
+            ("MLP_METRICS_OTLP_SECRETS", self.metrics_otlp_secrets),
+            ("MLP_METRICS_MLFLOW_SECRETS", self.metrics_mlflow_secrets),
+        ):
+            authorization(label, path)
+
+
+def check_target(label: str, value: str) -> None:
+    """Raise `SettingsError` if a value is neither empty nor an address of HTTP without a password."""
+    check_http(label, value)
+    parts = urlsplit(value)
+    if parts.username is not None or parts.password is not None:
+        raise SettingsError(
+            f"{label} has a user or a password, which logs would show; write them into the file of {_file_of(label)}"
+        )
+    if parts.fragment or not value.isprintable() or " " in value:
+        raise SettingsError(f"{label} is {value!r}; write an address without spaces and without a fragment")
+
+
+def authorization(label: str, path: Path | None) -> Mapping[str, str]:
+    """Return the header of requests that a file of secrets is for; raise `SettingsError` if it has none."""
+    if path is None:
+        return {}
+    found = secrets_of(f"{label}: {path}", path)
+    known = all(
+        isinstance(value, str) and value and value.isascii() and value.isprintable()
+        for value in found.values()
+    )
+    if known and set(found) == {"token"}:
+        return {"Authorization": f"Bearer {found['token']}"}
+    if known and set(found) == {"user", "password"} and ":" not in found["user"]:
+        return {
+            "Authorization": "Basic " + b64encode(f"{found['user']}:{found['password']}".encode()).decode()
+        }
+    raise SettingsError(
+        f'{label}: {path} must have token = "...", or user = "..." and password = "...", in printable ASCII, and nothing else'
+    )
+
+
+def _file_of(label: str) -> str:
+    return label.rpartition("_")[0] + "_SECRETS"

@@ -1,0 +1,86 @@
+"""Settings of exporters of metric points: off without an address, and secrets come from files alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlp_hub.app import exports_of
+from mlp_hub.cli.debug_dump.known import secrets
+from mlp_hub.settings import Settings, SettingsError
+
+
+def load(tmp_path: Path, **given: str) -> Settings:
+    return Settings.load({"MLP_HOME": str(tmp_path), **given})
+
+
+def secret(tmp_path: Path, text: str, mode: int = 0o600) -> str:
+    path = tmp_path / "secrets.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def test_without_an_address_nothing_is_exported(tmp_path: Path) -> None:
+    assert exports_of(load(tmp_path, MLP_METRICS_OTLP_TENANTS="red")) == ()
+
+
+def test_a_target_has_its_address_its_header_and_its_tenants(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        MLP_METRICS_OTLP_ENDPOINT="http://collector:4318/v1/metrics",
+        MLP_METRICS_OTLP_SECRETS=secret(tmp_path, 'token = "t0p-secret"'),
+        MLP_METRICS_MLFLOW_URL="https://mlflow.example.org/base",
+        MLP_METRICS_MLFLOW_TENANTS="red, blue",
+    )
+    otlp, mlflow = exports_of(settings)
+    assert (otlp.kind, otlp.address, otlp.tenants) == ("otlp", "http://collector:4318/v1/metrics", ())
+    assert otlp.headers == {"Authorization": "Bearer t0p-secret"}
+    assert (mlflow.kind, mlflow.headers, mlflow.tenants) == ("mlflow", {}, ("red", "blue"))
+    assert "t0p-secret" not in repr(otlp) + repr(settings) + str(settings.to_environ())
+
+
+def test_a_dump_for_support_knows_the_secrets_of_exporters(tmp_path: Path) -> None:
+    path = secret(tmp_path, 'token = "t0p-secret-of-otlp"')
+    for variable in ("MLP_METRICS_OTLP_SECRETS", "MLP_METRICS_MLFLOW_SECRETS"):
+        assert "t0p-secret-of-otlp" in set(secrets(load(tmp_path, **{variable: path})))
+
+
+def test_a_user_and_a_password_are_a_basic_header(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        MLP_METRICS_MLFLOW_URL="https://mlflow.example.org",
+        MLP_METRICS_MLFLOW_SECRETS=secret(tmp_path, 'user = "hub"\npassword = "a:b"'),
+    )
+    assert exports_of(settings)[0].headers == {"Authorization": "Basic aHViOmE6Yg=="}
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["collector:4318", "ftp://collector", "http://", "http://u:s3cret@c/", "http://c/#x", "http://c/a b", "http://c/\r\nX: y"],
+)  # fmt: skip
+@pytest.mark.parametrize("variable", ["MLP_METRICS_OTLP_ENDPOINT", "MLP_METRICS_MLFLOW_URL"])
+def test_an_address_that_cannot_be_is_refused_and_its_password_is_not_shown(
+    tmp_path: Path, variable: str, address: str
+) -> None:
+    with pytest.raises(SettingsError, match=variable) as refused:
+        load(tmp_path, **{variable: address})
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", 'token = ""', "token = 3", 'token = "a\\nX: y"', 'token = "é"', 'user = "u"', 'token = "a"\nuser = "u"', 'user = "a:b"\npassword = "c"', "token"],
+)  # fmt: skip
+def test_a_file_of_secrets_that_cannot_be_is_refused_without_its_content(tmp_path: Path, text: str) -> None:
+    path = secret(tmp_path, text)
+    with pytest.raises(SettingsError, match="MLP_METRICS_OTLP_SECRETS"):
+        load(tmp_path, MLP_METRICS_OTLP_ENDPOINT="http://c/v1/metrics", MLP_METRICS_OTLP_SECRETS=path)
+
+
+def test_a_file_of_secrets_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    path = secret(tmp_path, 'token = "t0p-secret"', 0o644)
+    with pytest.raises(SettingsError, match="can be read by others") as refused:
+        load(tmp_path, MLP_METRICS_MLFLOW_URL="http://c", MLP_METRICS_MLFLOW_SECRETS=path)
+    assert "t0p-secret" not in str(refused.value)
