@@ -139,7 +139,7 @@ class WatchedService(Service):
 def _tenants(load: Load) -> Iterator[tuple[int, int, str]]:
     for c in range(load.cohorts):
         for q in range(load.queues):
-            yield c, q, f"t-{c}-{q}"
+            yield c, q, f"team-{c}-{q:02}"
 
 
 def _had_requests(tx: Tx, load: Load) -> None:
