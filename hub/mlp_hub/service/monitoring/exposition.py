@@ -129,5 +129,5 @@ def _number(value: float) -> str:
     value = float(value)
     if value.is_integer() and -_EXACT < value < _EXACT:
         return str(int(value))
-    written: str = floatToGoString(value)
+    written: str = floatToGoString(value)  # type: ignore[no-untyped-call]
     return written

@@ -45,6 +45,8 @@ class _Library:
         }
         for row, samples in self._families:
             family = kinds[row.kind](row.name, row.help, labels=row.labels)
+            labels: tuple[str, ...]
+            value: Any
             for labels, value in samples:
                 if row.kind is MetricKind.HISTOGRAM:
                     bounds = [*map(floatToGoString, row.buckets), "+Inf"]
@@ -85,7 +87,7 @@ def test_each_row_is_written_as_by_the_library(open_metrics: bool) -> None:
     for row in METRICS:
         families: list[Family] = [(row, values_of(row))]
         registry = CollectorRegistry(auto_describe=False)
-        registry.register(_Library(families))  # type: ignore[arg-type]
+        registry.register(_Library(families))
         generate: Any = openmetrics.generate_latest if open_metrics else generate_latest
         wanted = [
             line if line.startswith("#") else with_whole_numbers(line)
