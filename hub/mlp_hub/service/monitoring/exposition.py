@@ -20,7 +20,7 @@ from mlp_hub.service.monitoring.instruments import Labels
 from mlp_hub.service.monitoring.table import MetricKind, MetricRow
 
 _EXACT = 2.0**53
-"""Given: up to there each whole number has a float of its own."""
+"""Given: floats have each whole number below."""
 _BEYOND = "+Inf"
 """Contract: label of the bucket of all values."""
 
@@ -64,7 +64,7 @@ def _head(name: str, kind: str, text: str, *, open_metrics: bool) -> Iterator[st
 
 
 class _LabelForm:
-    """Form of a row's labels: they stand in the order of their names, as in the library's text."""
+    """Form of a row's labels, in the order of their names as in the library's text."""
 
     def __init__(self, labels: Sequence[str], le: str = "") -> None:
         pairs = [(label, "%s") for label in labels] + ([("le", le)] if le else [])

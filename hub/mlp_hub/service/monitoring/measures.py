@@ -138,7 +138,7 @@ class MeasureOfOne(ABC):
 
     @abstractmethod
     def computed(self, values: Vector, readings: Readings) -> Vector:
-        """Return the values of this measure, from those of its own one."""
+        """Return the values of this measure by those of the other one."""
 
 
 @dataclass(frozen=True, slots=True)

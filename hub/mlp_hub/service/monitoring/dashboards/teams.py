@@ -34,7 +34,7 @@ def mean(metric: str, title: str, legend: str = "{{tenant}}") -> DashboardPanel:
 
 
 def held(title: str, unit: PanelUnit, resource: str) -> DashboardPanel:
-    """Return the number of what the teams hold of a resource."""
+    """Return the number of a resource's amount that the teams hold."""
     return number(title, unit, f'sum(mlp_tenant_held{{{_OF},resource="{resource}"}})', width=4)
 
 
