@@ -12,7 +12,7 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
 from mlp_hub.service.support.told import notifying
-from mlp_hub.service.tenants.service import default_tenant, memberships_of
+from mlp_hub.service.tenants.places import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
 
