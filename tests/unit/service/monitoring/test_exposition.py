@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, product
 from math import inf, nan
 from typing import Any
 
@@ -23,7 +23,7 @@ from prometheus_client.utils import floatToGoString
 
 from mlp_hub.service.monitoring.exposition import Exposition
 from mlp_hub.service.monitoring.gauges import Family
-from mlp_hub.service.monitoring.table import METRICS, MetricKind, MetricRow
+from mlp_hub.service.monitoring.table import METRICS, USED, MetricKind, MetricRow
 
 NAMES = ['a"} 1\nmlp_up 0', "\\", 'back\\"slash', "new\nline", "日本語", "{}", "%s", "%", ""]
 NUMBERS = [0.0, 1.0, -1.0, 0.1, 1e-9, 123456.0, 1234567.25, 1e15, 1e16, -1e16, 1e300, inf, -inf, nan]
@@ -119,3 +119,31 @@ def test_numbers_come_back_as_they_were() -> None:
         written = text.decode().splitlines()[2].removeprefix(f"{row.name} ")
         assert float(written) == number or number != number  # noqa: PLR0124 - nan
         assert written.startswith("NaN") is (number != number)  # noqa: PLR0124
+
+
+LABELS = {
+    "resource": ("cpu", "gpu", "memory", "storage", "gpu:a100"),
+    "state": ("waiting", "running"),
+    "direction": ("in", "out"),
+    "result": ("finished", "failed", "cancelled"),
+}
+"""Values of the labels beside a team's."""
+RARE = {"mlp_tenant_over_limit", "mlp_tenant_lent", "mlp_tenant_borrowed", "mlp_tenant_request_errors_total"}
+"""Metrics that few teams have at a time."""
+
+
+def test_the_text_of_200_teams_stays_below_half_a_megabyte() -> None:
+    """A team with a name of usual length takes at most 2.4 kB; a new series of each team is paid by another one."""
+    families: list[Family] = []
+    for row in METRICS:
+        if "tenant" not in row.labels or row.name in RARE or row.name.startswith("jupyterhub"):
+            continue
+        known = LABELS | ({"resource": ("cpu", "memory")} if row is USED else {})
+        named = [known.get(label, ("team-0-13",)) for label in row.labels]
+        counts = ([1] * (len(row.buckets) + 1), 1.5)
+        value: Any = counts if row.kind in (MetricKind.HISTOGRAM, MetricKind.SUMMARY) else 12.0
+        families.append((row, [(labels, value) for labels in product(*named)]))
+    text, _ = Exposition().render(families, open_metrics=True)
+    of_team = [line for line in text.decode().splitlines() if not line.startswith(("#", "process_"))]
+    assert len(families) >= 14
+    assert sum(len(line) + 1 for line in of_team) <= 2400
