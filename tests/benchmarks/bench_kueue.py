@@ -344,7 +344,7 @@ async def _submit(
 
 async def _all_done(admin: Connection, users: list[list[Connection]], load: Load) -> list[dict[str, Any]]:
     """Wait until nothing waits or runs, asking seldom, then read every job."""
-    while await _active(admin, load):  # noqa: ASYNC110 - another process does the work
+    while await _active(admin):  # noqa: ASYNC110 - another process does the work
         await asyncio.sleep(1)
     jobs: list[dict[str, Any]] = []
     for c, connections in enumerate(users):
@@ -360,11 +360,21 @@ async def _all_done(admin: Connection, users: list[list[Connection]], load: Load
     return jobs
 
 
-async def _active(admin: Connection, load: Load) -> bool:
-    """Whether any tenant still has a job that waits or runs: one cheap call."""
-    del load
-    tenants = await admin.call("GET", "/tenants")
-    return any(t["running"] or t["waiting"] for t in tenants)
+async def all_tenants(admin: Connection) -> list[dict[str, Any]]:
+    """Return all tenants, page by page."""
+    found: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        _, content, headers = await admin.ask("GET", f"/tenants?limit=1000{cursor}")
+        found += json.loads(content)
+        if "x-next-cursor" not in headers:
+            return found
+        cursor = f"&cursor={headers['x-next-cursor']}"
+
+
+async def _active(admin: Connection) -> bool:
+    """Whether any tenant still has a job that waits or runs: few and cheap calls."""
+    return any(t["running"] or t["waiting"] for t in await all_tenants(admin))
 
 
 def _result(jobs: list[dict[str, Any]], began: float, submitted: float) -> Result:

@@ -1,4 +1,4 @@
-"""The cost of watching: samples over time of 200 busy tenants, on the disk and in processor time, and their answers."""
+"""The cost of watching: scrapes of a service with 1,000 running jobs, and samples over time of 200 busy tenants with their answers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import scrape_cost
 from bench_common import Context, Figure
 from mlp_hub.domain.apps.app_usage import AppUse
 from mlp_hub.domain.over_time.grains import GRAINS
@@ -31,7 +32,8 @@ from mlp_hub.store.database import Database
 
 NAME = "watch"
 ABOUT = (
-    "samples over time of 200 tenants that all hold, wait and have apps: processor time of a sample with its look at the database, in a "
+    "a service process with 1,000 running jobs of 200 tenants on simulated nodes, scraped each 5 s by a Prometheus, beside without: processor time and "
+    "memory, services in turn; quantiles and size of scrapes; then samples over time of 200 tenants that all hold, wait and have apps: processor time of a sample with its look at the database, in a "
     "run of six hours of samples and five weeks of hours; bytes on the disk; medians of answers"
 )
 COMMAND = "make bench ONLY=watch"
@@ -44,8 +46,8 @@ NODES = [
 
 
 def run(context: Context) -> list[Figure]:
-    """Sample and ask."""
-    return asyncio.run(_figures(context.tmp / "watch"))
+    """Have a service scraped; sample and ask."""
+    return [*scrape_cost.figures(context), *asyncio.run(_figures(context.tmp / "watch"))]
 
 
 class _Busy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -42,10 +42,10 @@ def _each_evaluation_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 def tie(platform: Platform) -> None:
     """Say who administers the platform, and look at all numbers at each evaluation."""
 
-    async def is_admin(user: str) -> bool:
-        return user == "root"
+    async def admins(users: Sequence[str]) -> list[str]:
+        return [user for user in users if user == "root"]
 
-    platform.alerts.is_admin = is_admin
+    platform.alerts.platform_admins = admins
 
 
 @asynccontextmanager
@@ -180,19 +180,40 @@ async def test_a_database_that_takes_no_writes_loses_nothing(
 
 async def test_while_nobody_knows_the_administrators_they_are_told_later(tmp_path: Path) -> None:
     async with over_quota(tmp_path) as rig:
-        known = rig.platform.alerts.is_admin
+        known = rig.platform.alerts.platform_admins
 
-        async def away(_: str) -> bool:
+        async def away(_: Sequence[str]) -> list[str]:
             raise Unavailable(msg("it is away"))
 
-        rig.platform.alerts.is_admin = away
+        rig.platform.alerts.platform_admins = away
         await fire(rig)
         assert told(rig, "root") == []
         assert told(rig, "rita") == ONCE[:1]
-        rig.platform.alerts.is_admin = known
+        rig.platform.alerts.platform_admins = known
         await turn(rig)
-        rig.platform.alerts.is_admin = away  # from now on the last answer counts
+        rig.platform.alerts.platform_admins = away  # from now on the last answer counts
         await end(rig)
+        assert told(rig, "root") == told(rig, "rita") == ONCE
+
+
+async def test_the_hub_is_asked_once_for_all_whom_alerts_concern(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        asked: list[Sequence[str]] = []
+
+        async def admins(users: Sequence[str]) -> list[str]:
+            asked.append(users)
+            return ["root"]
+
+        rig.platform.alerts.platform_admins = admins
+        await fire(rig)
+        assert asked
+        assert set(map(tuple, asked)) == {("ann", "bob", "rita", "root")}
+        monkeypatch.setattr(alerts, "ADMINS_S", 1e9)
+        asked.clear()
+        await end(rig)
+        assert asked == []
         assert told(rig, "root") == told(rig, "rita") == ONCE
 
 

@@ -14,7 +14,6 @@ from email.policy import default
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
@@ -22,8 +21,9 @@ import yaml
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
+from support.monitoring.programs import running_program
 from support.ports import free_port
-from support.waiting import PATIENCE_S, wait_for
+from support.waiting import PATIENCE_S
 
 PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")
 needs_alertmanager = pytest.mark.skipif(
@@ -42,46 +42,34 @@ def amtool(*words: str | Path) -> str:
 class Alertmanager:
     """One that runs, at a port of loopback."""
 
-    def __init__(self, port: int) -> None:
-        self.address = f"127.0.0.1:{port}"
+    def __init__(self, address: str) -> None:
+        self.address = address
 
     def alerts(self) -> dict[str, dict[str, Any]]:
         """Return the present alerts by name, with `status`: its `state`, and `inhibitedBy`."""
         with urlopen(f"http://{self.address}/api/v2/alerts", timeout=PATIENCE_S) as answer:
             return {one["labels"]["alertname"]: one for one in json.load(answer)}
 
-    def is_ready(self) -> bool:
-        """Tell whether it answers."""
-        try:
-            with urlopen(f"http://{self.address}/-/ready", timeout=1) as answer:
-                return int(answer.status) == 200
-        except (URLError, OSError):
-            return False
-
 
 @contextmanager
 def running_alertmanager(root: Path, config: dict[str, Any]) -> Iterator[Alertmanager]:
     """Run one with this configuration, which is checked first."""
     root.mkdir(parents=True, exist_ok=True)
-    file, port = root / "alertmanager.yml", free_port()
+    file = root / "alertmanager.yml"
     file.write_text(yaml.safe_dump(config))
     amtool("check-config", file)
-    words = [
-        str(PROGRAM),
-        f"--config.file={file}",
-        f"--storage.path={root / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-        "--cluster.listen-address=",
-    ]
-    with (root / "log").open("w") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log)
-    try:
-        found = Alertmanager(port)
-        wait_for(found.is_ready, message="for Alertmanager")
+
+    def words(address: str) -> list[str]:
+        return [
+            str(PROGRAM),
+            f"--config.file={file}",
+            f"--storage.path={root / 'data'}",
+            f"--web.listen-address={address}",
+            "--cluster.listen-address=",
+        ]
+
+    with running_program("Alertmanager", root / "log", words, Alertmanager) as found:
         yield found
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
 
 
 class _Letters:

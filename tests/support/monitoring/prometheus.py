@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
 import yaml
 
-from support.ports import free_port
+from support.monitoring.programs import running_program
 from support.waiting import PATIENCE_S, wait_for
 
 needs_prometheus = pytest.mark.skipif(
@@ -35,8 +34,8 @@ def promtool(*words: str | Path) -> str:
 class Prometheus:
     """One that runs, at a port of loopback."""
 
-    def __init__(self, port: int) -> None:
-        self._base = f"http://127.0.0.1:{port}"
+    def __init__(self, address: str) -> None:
+        self._base = f"http://{address}"
 
     def get(self, path: str, **query: str) -> Any:
         """Return the data of an answer of its API."""
@@ -57,14 +56,6 @@ class Prometheus:
         """Return the states of the alerts that are pending or firing."""
         return {one["labels"]["alertname"]: one["state"] for one in self.get("alerts")["alerts"]}
 
-    def is_ready(self) -> bool:
-        """Tell whether it answers."""
-        try:
-            with urlopen(f"{self._base}/-/ready", timeout=1) as answer:  # noqa: S310 - its own address
-                return int(answer.status) == 200
-        except (URLError, OSError):
-            return False
-
 
 @contextmanager
 def running(root: Path, config: dict[str, Any], rules: dict[str, Any] | None = None) -> Iterator[Prometheus]:
@@ -77,24 +68,20 @@ def running(root: Path, config: dict[str, Any], rules: dict[str, Any] | None = N
     if rules is not None:
         (root / "rules.yml").write_text(yaml.safe_dump(rules))
         whole["rule_files"] = ["rules.yml"]
-    file, port = root / "prometheus.yml", free_port()
+    file = root / "prometheus.yml"
     file.write_text(yaml.safe_dump(whole))
     promtool("check", "config", file)
-    words = [
-        "prometheus",
-        f"--config.file={file}",
-        f"--storage.tsdb.path={root / 'data'}",
-        f"--web.listen-address=127.0.0.1:{port}",
-    ]
-    with (root / "log").open("w") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log)
-    try:
-        found = Prometheus(port)
-        wait_for(found.is_ready, message="for Prometheus")
+
+    def words(address: str) -> list[str]:
+        return [
+            "prometheus",
+            f"--config.file={file}",
+            f"--storage.tsdb.path={root / 'data'}",
+            f"--web.listen-address={address}",
+        ]
+
+    with running_program("Prometheus", root / "log", words, Prometheus) as found:
         yield found
-    finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
 
 
 def until_value(prometheus: Prometheus, expression: str) -> list[tuple[dict[str, str], float]]:

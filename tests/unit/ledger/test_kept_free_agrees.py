@@ -18,7 +18,7 @@ from mlp_hub.scheduler.core import Core
 from mlp_hub.scheduler.model.types import SchedulingPolicy, Snapshot
 from mlp_hub.service.admission.snapshot import node_of, queue_of, read_holders
 from mlp_hub.service.quota.accounting import Quotas
-from mlp_hub.service.tenants.service import TenantService
+from mlp_hub.service.tenants.view import TenantView
 from mlp_hub.store import Database
 from mlp_hub.store.tables import booking, resource_request, tenant
 from mlp_language.message import NOTHING
@@ -119,8 +119,8 @@ def test_the_core_and_the_ledger_leave_everybody_the_same(owners, booked, made, 
                 mine = ledger.tree(name).available(name, dimension)
                 assert mine == core.state.quotas.available(name, dimension), (name, dimension)
         # and what is shown is that too, for one tenant as in the list of all
-        shown = TenantService(_db, lambda: NOW, lambda: infos)
-        listed = {t.name: t for t in shown._all(tx)}
+        shown = TenantView(lambda: NOW, lambda: infos, "none", lambda _: 0)
+        listed = {t.name: t for t in shown.all(tx)}
         for name in NAMES:
-            alone = shown._one(tx, tx.tenants.get(name))
+            alone = shown.one(tx, tx.tenants.get(name))
             assert (alone.free, alone.lent) == (listed[name].free, listed[name].lent)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from mlp_api.platform import alerts as api
 from mlp_hub.domain.errors import Unavailable
@@ -40,7 +40,7 @@ RESOLVED_KEPT_S = 7 * 86_400.0
 RESOLVED_SHOWN = 100
 """Tuning: alerts that are over on one page."""
 
-IsAdmin = Callable[[str], Awaitable[bool]]
+PlatformAdmins = Callable[[Sequence[str]], Awaitable[Collection[str]]]
 
 
 class AlertService:
@@ -58,8 +58,8 @@ class AlertService:
     ) -> None:
         self._db, self._monitoring, self._board, self._outbox = board.db, monitoring, board, outbox
         self._clock, self._steady = clock, steady
-        self.is_admin: IsAdmin | None = None
-        """Tells whether somebody administers the platform, and raises `Unavailable`; None: nobody knows."""
+        self.platform_admins: PlatformAdmins | None = None
+        """Returns who of these users administers the platform, and raises `Unavailable`; None: nobody knows."""
         self.silences = Silences(board.db, clock, {rule.name: rule for rule in rules})
         self._book = AlertBook(rules)
         self._history = SampleHistory(rules)
@@ -199,19 +199,21 @@ class AlertService:
     async def _platform_admins(self) -> set[str] | None:
         """Return the platform's administrators with a subscription, as last known while the hub is away; None: nobody knows them."""
         wanting = {*self._outbox.wanting(NoticeKind.ALERT), *self._outbox.wanting(NoticeKind.RESOLVED)}
+        steady = self._steady()
         self._admins = {user: known for user, known in self._admins.items() if user in wanting}
-        known = True
-        for user in sorted(wanting):
-            if user in self._admins and self._steady() - self._admins[user][1] < ADMINS_S:
-                continue
+        unsure = sorted(
+            user for user in wanting if user not in self._admins or steady - self._admins[user][1] >= ADMINS_S
+        )
+        if unsure and self.platform_admins is not None:
             try:
-                if self.is_admin is None:
-                    known = known and user in self._admins
-                    continue
-                self._admins[user] = await self.is_admin(user), self._steady()
+                admins = await self.platform_admins(unsure)
             except Unavailable:
-                known = known and user in self._admins
-        return {user for user, (admin, _) in self._admins.items() if admin} if known else None
+                pass  # the last answers count
+            else:
+                self._admins |= {user: (user in admins, steady) for user in unsure}
+        if not wanting <= self._admins.keys():
+            return None
+        return {user for user, (admin, _) in self._admins.items() if admin}
 
     async def _run(self) -> None:
         while True:

@@ -10,9 +10,9 @@ from mlp_hub.domain.notices.alert import AlertSilence
 from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.domain.text import one_line
 from mlp_hub.service.alerts.wire import silence_to
-from mlp_hub.service.config import DAY_S
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.support import limits
+from mlp_hub.service.support.ends import check_end
 from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
@@ -112,19 +112,7 @@ class Silences:
             raise Refused(
                 Reason.INVALID, msg("a silence needs a reason, which others read; its reason is empty")
             )
-        if new.ends_at <= now:
-            raise Refused(
-                Reason.INVALID,
-                msg("until is when a silence ends: it must be later than now; give a later until"),
-            )
-        if new.ends_at > now + limits.SILENCE_DAYS * DAY_S:
-            raise Refused(
-                Reason.INVALID,
-                msg(
-                    "a silence must end within {n} days from now; give an earlier until",
-                    n=limits.SILENCE_DAYS,
-                ),
-            )
+        check_end(msg("a silence"), new.ends_at, now, days=limits.SILENCE_DAYS)
         if not new.rule and not new.tenant:
             raise Refused(
                 Reason.INVALID,

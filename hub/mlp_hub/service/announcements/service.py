@@ -11,8 +11,8 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.notices.announcement import Announcement, Level
 from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.domain.text import one_line
-from mlp_hub.service.config import DAY_S
 from mlp_hub.service.support import limits
+from mlp_hub.service.support.ends import check_end
 from mlp_hub.service.support.units import when
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
@@ -107,19 +107,8 @@ class AnnouncementService:
 def _check(new: Announcement, now: float) -> None:
     if not new.text:
         raise Refused(Reason.INVALID, msg("an announcement needs a text; its text is empty"))
-    if new.ends_at <= max(now, new.begins_at):
-        raise Refused(
-            Reason.INVALID,
-            msg("until is when an announcement ends: it must be later than now, and than begin"),
-        )
-    if new.ends_at > now + limits.ANNOUNCEMENT_DAYS * DAY_S:
-        raise Refused(
-            Reason.INVALID,
-            msg(
-                "an announcement must end within {n} days from now; give an earlier until",
-                n=limits.ANNOUNCEMENT_DAYS,
-            ),
-        )
+    days = limits.ANNOUNCEMENT_DAYS
+    check_end(msg("an announcement"), new.ends_at, now, days=days, begins_at=new.begins_at)
 
 
 def _to_wire(one: Announcement) -> api.Announcement:

@@ -33,7 +33,7 @@ from mlp_hub.service.state.board import Board
 from mlp_hub.service.support.limits import DEFAULTS, ServiceLimits
 from mlp_hub.service.support.runs import attempt_of
 from mlp_hub.service.support.uids import UidMaker
-from mlp_hub.service.tenants.service import default_tenant, tenants_of
+from mlp_hub.service.tenants.places import default_tenant, tenants_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
 

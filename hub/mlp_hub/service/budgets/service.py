@@ -33,8 +33,8 @@ from mlp_hub.service.accounting.sums import (
     stored_sums,
 )
 from mlp_hub.service.budgets.wire import BudgetStanding, budget_of, budget_to
+from mlp_hub.service.tenants.places import tenants_of
 from mlp_hub.service.tenants.requests.request_notices import PeopleNotices
-from mlp_hub.service.tenants.service import tenants_of
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import Arg, Message, TenantRef, msg

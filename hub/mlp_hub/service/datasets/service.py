@@ -21,7 +21,7 @@ from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import notifying
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
-from mlp_hub.service.tenants.service import default_tenant, tenants_of
+from mlp_hub.service.tenants.places import default_tenant, tenants_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Remembered
 from mlp_hub.store.tx import Tx

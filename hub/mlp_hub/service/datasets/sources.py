@@ -11,7 +11,7 @@ from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.stored.dataset import Dataset, ObjectSource, SourceMode
 from mlp_hub.executors.workspace import OpenSource
 from mlp_hub.service.secrets.service import SecretService
-from mlp_hub.service.tenants.service import tenants_of
+from mlp_hub.service.tenants.places import tenants_of
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg
 

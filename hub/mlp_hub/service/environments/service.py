@@ -29,7 +29,7 @@ from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import when
 from mlp_hub.service.tenants.networks import Networks
-from mlp_hub.service.tenants.service import memberships_of
+from mlp_hub.service.tenants.places import memberships_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg

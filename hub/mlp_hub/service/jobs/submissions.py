@@ -32,7 +32,7 @@ from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import found_job
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.tenants.networks import Networks
-from mlp_hub.service.tenants.service import default_tenant, memberships_of
+from mlp_hub.service.tenants.places import default_tenant, memberships_of
 from mlp_hub.store.tx import Tx
 from mlp_language.catalogue import DEFAULT
 from mlp_language.message import NOTHING, msg

@@ -22,7 +22,7 @@ from mlp_hub.service.models.worker import ModelWorker, source_place
 from mlp_hub.service.storage.ledger import TOGETHER, StorageLedger
 from mlp_hub.service.support.told import notifying
 from mlp_hub.service.support.uids import UidMaker
-from mlp_hub.service.tenants.service import default_tenant, tenants_of
+from mlp_hub.service.tenants.places import default_tenant, tenants_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import msg

@@ -6,6 +6,7 @@ not extrapolate to the ends of their window, so a count of events is a whole num
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -120,8 +121,28 @@ class Windowed:
         return self.of.chosen(readings.over(self.function, self.of.metric, self.window_s))
 
 
+class MeasureOfOne(ABC):
+    """Base of measures that are computed from one other measure, their field `of`."""
+
+    __slots__ = ()
+    of: Measure
+
+    def selections(self) -> Iterator[Selected | Windowed]:
+        """Yield those of its measure."""
+        yield from self.of.selections()
+
+    def value(self, readings: Readings) -> Vector | None:
+        """Return what becomes of the values of its measure; None where they are not known now."""
+        values = self.of.value(readings)
+        return None if values is None else self.computed(values, readings)
+
+    @abstractmethod
+    def computed(self, values: Vector, readings: Readings) -> Vector:
+        """Return the values of this measure by those of the other one."""
+
+
 @dataclass(frozen=True, slots=True)
-class Grouped:
+class Grouped(MeasureOfOne):
     """`sum`, `avg`, `min` or `max` over all labels other than `by`."""
 
     function: str
@@ -135,15 +156,9 @@ class Grouped:
             return f"{self.function}({self.of.promql})"
         return f"{self.function} by ({', '.join(self.by)}) ({self.of.promql})"
 
-    def selections(self) -> Iterator[Selected | Windowed]:
-        """Yield those of its measure."""
-        yield from self.of.selections()
-
-    def value(self, readings: Readings) -> Vector | None:
+    def computed(self, values: Vector, readings: Readings) -> Vector:
         """Return one value for each group; without any series, none."""
-        values = self.of.value(readings)
-        if values is None:
-            return None
+        del readings
         groups: dict[LabelSet, list[float]] = defaultdict(list)
         for labels, value in values.items():
             groups[_only(labels, self.by)].append(value)
@@ -184,7 +199,7 @@ class Quotient:
 
 
 @dataclass(frozen=True, slots=True)
-class Complement:
+class Complement(MeasureOfOne):
     """1 minus a part of 1."""
 
     of: Measure
@@ -194,18 +209,14 @@ class Complement:
         """The difference."""
         return f"1 - {self.of.promql}"
 
-    def selections(self) -> Iterator[Selected | Windowed]:
-        """Yield those of its measure."""
-        yield from self.of.selections()
-
-    def value(self, readings: Readings) -> Vector | None:
+    def computed(self, values: Vector, readings: Readings) -> Vector:
         """Return the other parts."""
-        values = self.of.value(readings)
-        return None if values is None else {labels: 1 - value for labels, value in values.items()}
+        del readings
+        return {labels: 1 - value for labels, value in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class AgeOf:
+class AgeOf(MeasureOfOne):
     """Seconds since a time that a metric has, in seconds since the epoch."""
 
     of: Measure
@@ -215,18 +226,13 @@ class AgeOf:
         """The difference."""
         return f"time() - {self.of.promql}"
 
-    def selections(self) -> Iterator[Selected | Windowed]:
-        """Yield those of its measure."""
-        yield from self.of.selections()
-
-    def value(self, readings: Readings) -> Vector | None:
+    def computed(self, values: Vector, readings: Readings) -> Vector:
         """Return the ages."""
-        values = self.of.value(readings)
-        return None if values is None else {labels: readings.now - at for labels, at in values.items()}
+        return {labels: readings.now - at for labels, at in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class TimeUntil:
+class TimeUntil(MeasureOfOne):
     """Seconds until a time that a metric has, in seconds since the epoch."""
 
     of: Measure
@@ -236,14 +242,9 @@ class TimeUntil:
         """The difference."""
         return f"{self.of.promql} - time()"
 
-    def selections(self) -> Iterator[Selected | Windowed]:
-        """Yield those of its measure."""
-        yield from self.of.selections()
-
-    def value(self, readings: Readings) -> Vector | None:
+    def computed(self, values: Vector, readings: Readings) -> Vector:
         """Return what is left; less than 0: the time is over."""
-        values = self.of.value(readings)
-        return None if values is None else {labels: at - readings.now for labels, at in values.items()}
+        return {labels: at - readings.now for labels, at in values.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +271,7 @@ class FirstOf:
 
 
 @dataclass(frozen=True, slots=True)
-class QuantileOf:
+class QuantileOf(MeasureOfOne):
     """Quantile, from 0 to 1, of a histogram: of the rates of its buckets by `le`."""
 
     quantile: float
@@ -281,15 +282,9 @@ class QuantileOf:
         """The call."""
         return f"histogram_quantile({self.quantile:.15g}, {self.of.promql})"
 
-    def selections(self) -> Iterator[Selected | Windowed]:
-        """Yield those of its measure."""
-        yield from self.of.selections()
-
-    def value(self, readings: Readings) -> Vector | None:
+    def computed(self, values: Vector, readings: Readings) -> Vector:
         """Return the quantiles by the other labels, interpolated within a bucket."""
-        values = self.of.value(readings)
-        if values is None:
-            return None
+        del readings
         spreads: dict[LabelSet, list[tuple[float, float]]] = defaultdict(list)
         for labels, rate in values.items():
             spreads[_without(labels, ("le",))].append((float(_value_of(labels, "le")), rate))

@@ -26,7 +26,7 @@ from mlp_hub.service.state.board import Board
 from mlp_hub.service.storage_accounting.full import FullStorages
 from mlp_hub.service.support.runs import run_of
 from mlp_hub.service.support.told import notifying
-from mlp_hub.service.tenants.service import default_tenant
+from mlp_hub.service.tenants.places import default_tenant
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)

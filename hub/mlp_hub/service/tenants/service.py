@@ -11,31 +11,42 @@ from msgspec import structs
 from mlp_api import types as api
 from mlp_api.localized import Text
 from mlp_hub.domain.accounting.days import DAY_S
-from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.resources import MILLI, ZERO, Quota, Resources
-from mlp_hub.domain.runtime.environment import EnvironmentPhase
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.resources import MILLI, ZERO, Quota
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Isolation, Member, Role, Tenant
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.executors.tenant_files import TenantFiles
 from mlp_hub.service.accounting.sums import jobs_held
-from mlp_hub.service.quota.accounting import Quotas, tree_of
-from mlp_hub.service.quota.lending import LentOut, Share, kinds_in, lent_out, shares_in
-from mlp_hub.service.quota.refusals import holder_of
-from mlp_hub.service.quota.reserved import kept_free
+from mlp_hub.service.quota.accounting import Quotas
+from mlp_hub.service.quota.lending import LentOut, lent_out
 from mlp_hub.service.quota.wire import holding_to
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.bus import Bus
 from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants import isolation, wire
+from mlp_hub.service.tenants.audited import described, difference
 from mlp_hub.service.tenants.groups import GroupPolicy
+from mlp_hub.service.tenants.in_use import check_unused
+from mlp_hub.service.tenants.places import (
+    check_member,
+    default_tenant,
+    existing_tenant,
+    left_default,
+    managed_elsewhere,
+    memberships_of,
+    stays_in_default,
+    tenants_of,
+    without_team,
+)
 from mlp_hub.service.tenants.removal import stop_running, suspend_all_left, suspend_of_nobody, suspend_waiting
 from mlp_hub.service.tenants.syncing import GROUP, LOCAL, LeftOut, Sync, sync_of
 from mlp_hub.service.tenants.validation import check_sharing
+from mlp_hub.service.tenants.view import TenantView
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import RunTotals, UsageSample
 from mlp_hub.store.repos.workload.accounting import day_at
-from mlp_language.message import NOTHING, Message, msg, msgs
+from mlp_language.message import NOTHING, Message, msg
 
 T = TypeVar("T")
 HISTORY_S = 7 * 86_400.0
@@ -86,9 +97,9 @@ class TenantService:
         self._review = review
         self._windows = windows
         self._left = left
-        self._job_network = job_network
         self._groups = groups or GroupPolicy()
-        self._files, self._relocate, self._moved = files, relocate, moved
+        self._files, self._relocate = files, relocate
+        self._view = TenantView(clock, nodes, job_network, moved)
         self.left_out = LeftOut(db, clock)
         self.changed = changed
 
@@ -104,7 +115,7 @@ class TenantService:
         """Return tenants by name, with their use: those of the user `of`, or all."""
 
         def work(tx: Tx) -> Sequence[api.Tenant]:
-            found = self._all(tx)
+            found = self._view.all(tx)
             if of is None:
                 return found
             mine = tenants_of(tx, of)
@@ -114,7 +125,7 @@ class TenantService:
 
     async def get(self, name: str) -> api.Tenant:
         """Return one tenant. Raises `NotFound`."""
-        return await self._db.read(lambda tx: self._one(tx, _existing(tx, name)))
+        return await self._db.read(lambda tx: self._view.one(tx, existing_tenant(tx, name)))
 
     async def lent_out(self, name: str) -> dict[str, LentOut]:
         """Return by dimension what of its cpu and ram the tenant may take back from those who borrowed it."""
@@ -139,8 +150,8 @@ class TenantService:
                     msg("tenant {name} already exists; use another name", name=tenant.name),
                 )
             isolation.begin(tx, Isolation(), tenant, actor, self._clock())
-            self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=_described(tenant))
-            return self._one(tx, tenant, self._windows(tx))
+            self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=described(tenant))
+            return self._view.one(tx, tenant, self._windows(tx))
 
         made = await self._write(work)
         self._relocate(made.name)
@@ -173,7 +184,7 @@ class TenantService:
         await self.check_isolation(tenant)
 
         def work(tx: Tx) -> api.Tenant:
-            before = _existing(tx, name)
+            before = existing_tenant(tx, name)
             after = replace(tenant, idle_since=before.idle_since, lowered=before.lowered)
             check_sharing(tx, after)
             if after.kept != before.kept:
@@ -181,9 +192,9 @@ class TenantService:
                 isolation.begin(tx, before.kept, after, actor, self._clock())
             if after != before:
                 tx.tenants.update(after)
-                self._note(tx, actor, "tenant.update", name, tenant=name, detail=_difference(before, after))
+                self._note(tx, actor, "tenant.update", name, tenant=name, detail=difference(before, after))
                 self._review(tx)
-            return self._one(tx, _existing(tx, name), self._windows(tx))
+            return self._view.one(tx, existing_tenant(tx, name), self._windows(tx))
 
         changed = await self._write(work)
         self._relocate(name)
@@ -191,13 +202,13 @@ class TenantService:
 
     def set_quota(self, tx: Tx, name: str, quota: Quota, actor: str) -> None:
         """Give a tenant another quota, with all that a change of it brings; the caller's transaction is `in_transaction`."""
-        before = _existing(tx, name)
+        before = existing_tenant(tx, name)
         after = replace(before, quota=quota)
         if after == before:
             return
         check_sharing(tx, after)
         tx.tenants.update(after)
-        self._note(tx, actor, "tenant.update", name, tenant=name, detail=_difference(before, after))
+        self._note(tx, actor, "tenant.update", name, tenant=name, detail=difference(before, after))
         self._review(tx)
         self._windows(tx)
 
@@ -209,18 +220,18 @@ class TenantService:
         """Remove a tenant that is not in use. Raises `NotFound`, and `WrongState` with its users."""
 
         def work(tx: Tx) -> api.Tenant:
-            tenant = _existing(tx, name)
+            tenant = existing_tenant(tx, name)
             if name == DEFAULT_TENANT:
                 raise Refused(
                     Reason.WRONG_STATE,
                     msg("the default tenant cannot be deleted: everybody without a tenant is in it"),
                 )
             isolation.check_shared(tx, name)
-            last = self._one(tx, tenant)
+            last = self._view.one(tx, tenant)
             # what lies there counts for whom its owner works from now on
             for kind, user in tx.stored.owners_in(name):
                 tx.stored.hand_over(kind, user, name, default_tenant(tx, user))
-            self._check_unused(tx, name)
+            check_unused(tx, name, self._clock())
             tx.secrets.remove_all(name, "")
             tx.announcements.remove_all(name)
             tx.alerts.remove_all(name)
@@ -233,7 +244,7 @@ class TenantService:
             for account in tx.service_accounts.leave_behind(name):
                 self._note(tx, actor, "service_account.end", account.user, tenant=name, detail={})
             last.notes.extend(map(Text, self._windows(tx)))
-            self._note(tx, actor, "tenant.delete", name, tenant=name, detail=_described(tenant))
+            self._note(tx, actor, "tenant.delete", name, tenant=name, detail=described(tenant))
             return last
 
         return await self._write(work)
@@ -243,9 +254,9 @@ class TenantService:
         now = self._clock()
 
         def work(tx: Tx) -> api.Usage:
-            tenant = _existing(tx, name)
+            tenant = existing_tenant(tx, name)
             return api.Usage(
-                tenant=self._one(tx, tenant),
+                tenant=self._view.one(tx, tenant),
                 holdings=[holding_to(r) for r in tx.ledger.held(now, tenant=name)],
                 history=wire.hours_of(tx.usage.history(name, now - HISTORY_S)),
                 jobs=wire.total_to(self._totals(tx, name, now)),
@@ -292,10 +303,10 @@ class TenantService:
         """Return the members of a tenant by name; of `default` also everybody who is in no other. Raises `NotFound`."""
 
         def work(tx: Tx) -> list[api.Member]:
-            _existing(tx, tenant)
+            existing_tenant(tx, tenant)
             members = tx.members.of_tenant(tenant)
             if tenant == DEFAULT_TENANT:
-                members = sorted([*members, *_homeless(tx)], key=lambda m: m.user)
+                members = sorted([*members, *without_team(tx)], key=lambda m: m.user)
             return [wire.member_to(m, self._groups.title) for m in members]
 
         return await self._db.read(work)
@@ -308,28 +319,28 @@ class TenantService:
         A member that a JupyterHub group brought becomes a local one, and stays when the group lets go of them; one that a
         login's provider keeps is changed there: raises `WrongState`.
         """
-        _check_member(user, role)
+        check_member(user, role)
         return await self._write(lambda tx: self.put_member(tx, tenant, user, actor, Role(role)))
 
     async def take_in(self, tenant: str, user: str, role: Role | str, *, actor: str) -> api.Member:
         """Do what `set_member` does for a tenant's own admin, who takes nobody out of another tenant: `default` is kept too."""
-        _check_member(user, role)
+        check_member(user, role)
 
         def work(tx: Tx) -> api.Member:
             if not tx.members.of_user(user):  # a place that they were given stays as it is, an admin's too
                 self.put_member(tx, DEFAULT_TENANT, user, actor)
             made = self.put_member(tx, tenant, user, actor, Role(role))
-            return structs.replace(made, note=Text(_stays_in_default(user, tenant)))
+            return structs.replace(made, note=Text(stays_in_default(user, tenant)))
 
         return await self._write(work)
 
     def put_member(self, tx: Tx, tenant: str, user: str, actor: str, role: Role = Role.MEMBER) -> api.Member:
         """Do what `set_member` does in the caller's transaction, which is `in_transaction`."""
         member = Member(tenant, user, role, LOCAL)
-        _existing(tx, tenant)
+        existing_tenant(tx, tenant)
         before = tx.members.get(tenant, user)
         if before is not None and before.source == GROUP and self._groups.title:
-            raise self._managed(before)
+            raise managed_elsewhere(before, self._groups.title)
         first = tenant != DEFAULT_TENANT and not tx.members.of_user(user)
         if before != member:
             tx.members.put(member)
@@ -337,7 +348,7 @@ class TenantService:
             self._note(tx, actor, "member.set", user, tenant=tenant, detail=detail)
         tx.asking.forget_place(tenant, user)
         return structs.replace(
-            wire.member_to(member), note=Text(_left_default(user, tenant) if first else NOTHING)
+            wire.member_to(member), note=Text(left_default(user, tenant) if first else NOTHING)
         )
 
     async def remove_member(self, tenant: str, user: str, *, actor: str = THE_HUB) -> api.Member:
@@ -347,13 +358,13 @@ class TenantService:
         """
 
         def work(tx: Tx, changes: Changes) -> api.Member:
-            _existing(tx, tenant)
+            existing_tenant(tx, tenant)
             member = tx.members.get(tenant, user)
             if member is None:
                 text = msg("team {tenant} has no member {user}", user=user, tenant=tenant)
                 raise Refused(Reason.NOT_FOUND, text)
             if member.source == GROUP:
-                raise self._managed(member)
+                raise managed_elsewhere(member, self._groups.title)
             self._remove(tx, changes, member, actor, {"role": member.role.value})
             return wire.member_to(member)
 
@@ -388,7 +399,7 @@ class TenantService:
             sync = sync_of(tx, user, wanted, self._groups)
             for tenant in sync.new:
                 self._insert(tx, tenant)
-                detail = {**_described(tenant), "source": GROUP}
+                detail = {**described(tenant), "source": GROUP}
                 self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=detail)
             for member, group in sync.put:
                 tx.members.put(member)
@@ -430,101 +441,12 @@ class TenantService:
 
     # ---------------------------------------------------------- internals
 
-    def _all(self, tx: Tx) -> Sequence[api.Tenant]:
-        stored = tx.tenants.all()
-        now = self._clock()
-        in_use = tx.ledger.in_use_by_tenant(now)
-        kept = kept_free(tx, self._nodes(), now)
-        kinds = kinds_in(stored, () if kept is None else kept.booked.values())
-        shares = shares_in(tree_of(stored, in_use, kept), stored, kinds)
-        return self._shown(tx, stored, in_use, shares)
-
-    def _one(self, tx: Tx, tenant: Tenant, notes: Sequence[Message] = ()) -> api.Tenant:
-        quotas, name = Quotas(tx, self._clock(), self._nodes()), tenant.name
-        used = tx.ledger.in_use(name, self._clock())
-        shown = self._shown(tx, [tenant], {name: used}, {name: quotas.share(name)})[0]
-        shown.notes.extend(map(Text, notes))
-        return shown
-
-    def _shown(
-        self,
-        tx: Tx,
-        tenants: Sequence[Tenant],
-        in_use: Mapping[str, Resources],
-        shares: Mapping[str, Share],
-    ) -> Sequence[api.Tenant]:
-        # of one tenant nothing is read of the others, of which there may be thousands
-        only = tenants[0].name if len(tenants) == 1 else None
-        counts, members = tx.jobs.counts(only, replicas=False), tx.members.counts(only)
-        moves = {move.tenant: move for move in tx.relocations.all(only)}
-        shown = []
-        for tenant in tenants:
-            running, waiting = counts.get(tenant.name, (0, 0))
-            n = members.get(tenant.name, 0)
-            if tenant.name == DEFAULT_TENANT:
-                n += tx.users.count_without_tenant()
-            shown.append(
-                wire.tenant_to(
-                    tenant,
-                    in_use.get(tenant.name, ZERO),
-                    share=shares[tenant.name],
-                    members=n,
-                    running=running,
-                    waiting=waiting,
-                    job_network=self._job_network,
-                    move=wire.move_to(moves.get(tenant.name), self._moved(tenant.name)),
-                )
-            )
-        return shown
-
     def _insert(self, tx: Tx, tenant: Tenant) -> bool:
         """Store a new tenant; return whether there was none of its name."""
         made = tx.tenants.insert(tenant, self._clock())
         if made:  # of one before it, which a hub deleted that left them as they were
             tx.service_accounts.leave_behind(tenant.name)
         return made
-
-    def _check_unused(self, tx: Tx, name: str) -> None:
-        now = self._clock()
-        uses: list[Message] = []
-        if members := tx.members.counts(name).get(name, 0):
-            uses.append(msgs("1 member", "{n} members", n=members))
-        if jobs := tx.jobs.count_active(tenant=name):
-            uses.append(msgs("1 active job", "{n} active jobs", n=jobs))
-        if held := tx.ledger.held(now, tenant=name):
-            who = tuple(holder_of(r) for r in held)
-            uses.append(msgs("1 held request ({who})", "{n} held requests ({who})", n=len(held), who=who))
-        moving = (EnvironmentPhase.CREATING, EnvironmentPhase.DELETING)
-        if made := tuple(each.name for each in tx.environments.of_tenant(name) if each.phase in moving):
-            uses.append(
-                msgs(
-                    "1 environment that is being made or deleted ({names})",
-                    "{n} environments that are being made or deleted ({names})",
-                    n=len(made),
-                    names=made,
-                )
-            )
-        if booked := tx.bookings.of_tenant(name, now):
-            names = tuple(w.name for w in booked)
-            uses.append(
-                msgs("1 booked window ({names})", "{n} booked windows ({names})", n=len(booked), names=names)
-            )
-        if children := tx.tenants.children(name):
-            below = tuple(children)
-            uses.append(
-                msgs(
-                    "1 tenant below it ({below})", "{n} tenants below it ({below})", n=len(below), below=below
-                )
-            )
-        if uses:
-            raise Refused(
-                Reason.WRONG_STATE,
-                msg(
-                    "tenant {name} has {uses} and cannot be deleted; remove them first, or let them end",
-                    name=name,
-                    uses=tuple(uses),
-                ),
-            )
 
     def _note(
         self, tx: Tx, actor: str, action: str, name: str, *, tenant: str, detail: Mapping[str, object]
@@ -544,23 +466,6 @@ class TenantService:
             detail = {**detail, "stopped_jobs": stopped}
         self._note(tx, actor, "member.remove", member.user, tenant=member.tenant, detail=detail)
 
-    def _managed(self, member: Member) -> Refused:
-        """Return the refusal of a change to a place that follows a group."""
-        if self._groups.title:
-            text = msg(
-                "{user} is in {tenant} because of a group of {provider}, which manages this membership; change the user's groups there, and it follows within a minute",
-                user=member.user,
-                tenant=member.tenant,
-                provider=self._groups.title,
-            )
-        else:
-            text = msg(
-                "{user} is in {tenant} because of the JupyterHub group {tenant}; remove the user from the group",
-                user=member.user,
-                tenant=member.tenant,
-            )
-        return Refused(Reason.WRONG_STATE, text)
-
     async def _write_jobs(self, fn: Callable[[Tx, Changes], T]) -> T:
         def tell() -> None:
             self.changed()
@@ -570,93 +475,3 @@ class TenantService:
 
     async def _write(self, fn: Callable[[Tx], T]) -> T:
         return await notifying(self._db.write(fn), self.changed)
-
-
-def memberships_of(tx: Tx, user: str) -> list[Member]:
-    """Return the user's tenants; a user in none is in `default`."""
-    return tx.members.of_user(user) or [Member(DEFAULT_TENANT, user, Role.MEMBER, "default")]
-
-
-def tenants_of(tx: Tx, user: str) -> frozenset[str]:
-    """Return the names of the user's tenants; a user in none is in `default`."""
-    return frozenset(place.tenant for place in memberships_of(tx, user))
-
-
-def default_tenant(tx: Tx, user: str) -> str:
-    """Return the tenant that the user's work belongs to when none is named: their choice, else their first."""
-    mine = [m.tenant for m in memberships_of(tx, user)]
-    known = tx.users.get(user)
-    return known.default_tenant if known is not None and known.default_tenant in mine else mine[0]
-
-
-def _check_member(user: str, role: Role | str) -> None:
-    if not user or len(user) > 255:
-        raise Refused(Reason.INVALID, msg("a user's name has 1 to 255 characters"))
-    if role not in list(Role):
-        raise Refused(
-            Reason.INVALID,
-            msg("role {role} does not exist; the roles are {roles}", role=role, roles=tuple(Role)),
-        )
-
-
-def _stays_in_default(user: str, tenant: str) -> Message:
-    """Say where the work of somebody goes whom a tenant's own admin took in."""
-    return msg(
-        "{user} stays in {default} too: new work of {user} counts for {default} unless {tenant} is chosen for it",
-        user=user,
-        tenant=tenant,
-        default=DEFAULT_TENANT,
-    )
-
-
-def _left_default(user: str, tenant: str) -> Message:
-    """Say what a first tenant takes."""
-    return msg(
-        "{user} is no longer in {default}, which is for users who are in no other team. New work of {user} counts for {tenant}; running work in {default} continues",
-        user=user,
-        tenant=tenant,
-        default=DEFAULT_TENANT,
-    )
-
-
-def _existing(tx: Tx, name: str) -> Tenant:
-    tenant = tx.tenants.get(name)
-    if tenant is None:
-        raise not_found("tenant", name)
-    return tenant
-
-
-def _homeless(tx: Tx) -> list[Member]:
-    """Return everybody who is in no tenant, as members of `default`."""
-    return [Member(DEFAULT_TENANT, u, Role.MEMBER, "default") for u in tx.users.without_tenant()]
-
-
-def _difference(before: Tenant, after: Tenant) -> dict[str, object]:
-    """Return for the audit log the fields of a tenant that changed, as they were and as they are; null where nothing is set."""
-    was, now = _described(before), _described(after)
-    changed = [f for f in {**was, **now} if was.get(f) != now.get(f)]
-    return {"before": {f: was.get(f) for f in changed}, "after": {f: now.get(f) for f in changed}}
-
-
-def _described(tenant: Tenant) -> dict[str, object]:
-    """Return a tenant for the audit log."""
-    shown = wire.tenant_to(tenant, ZERO)
-    left_out = {
-        "name",
-        "lowered",
-        "members",
-        "running",
-        "waiting",
-        "borrowed",
-        "lent",
-        "lendable",
-        "free",
-        "notes",
-        "job_network",
-        "move",
-    }
-    return {
-        f: getattr(shown, f)
-        for f in shown.__struct_fields__
-        if f not in left_out and not f.endswith("_inuse") and getattr(shown, f) not in (None, "", {})
-    }

@@ -13,7 +13,7 @@ from mlp_hub.domain.errors import MessageError, MLPError, Reason, Refused, not_f
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
 from mlp_hub.service.support.told import notifying
-from mlp_hub.service.tenants.service import default_tenant, memberships_of
+from mlp_hub.service.tenants.places import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
 from mlp_language.message import Message, msg
 

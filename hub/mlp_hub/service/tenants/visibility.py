@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlp_hub.domain.tenants.tenant import Tenant
-from mlp_hub.service.tenants.service import tenants_of
+from mlp_hub.service.tenants.places import tenants_of
 from mlp_hub.store.database import Database
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Viewer

@@ -7,29 +7,54 @@ from mlp_hub.service.monitoring.dashboards.model import (
     DashboardPanel,
     DashboardRow,
     DashboardVariable,
-    PanelKind,
     PanelQuery,
     PanelUnit,
 )
-from mlp_hub.service.monitoring.dashboards.queries import RATE
-
-_P, _Q, _U = DashboardPanel, PanelQuery, PanelUnit
-_NUMBER, _TABLE = PanelKind.NUMBER, PanelKind.TABLE
+from mlp_hub.service.monitoring.dashboards.queries import RATE, by_node, listing, number, panel
 
 
 def amounts(resource: str) -> tuple[PanelQuery, ...]:
     """Return the queries of a resource of all nodes: amounts for workloads, held and used."""
     return (
-        _Q(f'sum(mlp_node_allocatable{{resource="{resource}"}})', "for workloads"),
-        _Q(f'sum(mlp_node_held{{resource="{resource}"}})', "held"),
-        _Q(f'sum(mlp_tenant_used{{resource="{resource}"}})', "used by jobs"),
+        PanelQuery(f'sum(mlp_node_allocatable{{resource="{resource}"}})', "for workloads"),
+        PanelQuery(f'sum(mlp_node_held{{resource="{resource}"}})', "held"),
+        PanelQuery(f'sum(mlp_tenant_used{{resource="{resource}"}})', "used by jobs"),
     )
 
 
 def held_part(title: str, resource: str) -> DashboardPanel:
     """Return the number of a resource's held part."""
     part = f'sum(mlp_node_held{{resource="{resource}"}}) / sum(mlp_node_allocatable{{resource="{resource}"}})'
-    return _P(title, _U.RATIO, (_Q(part),), _NUMBER, 3)
+    return number(title, PanelUnit.RATIO, part, width=3)
+
+
+def part_by_node(title: str, part: str, of: str, width: int, start: str = "") -> DashboardPanel:
+    """Return the panel of a part of an amount by node; each is a metric with the labels beside the node's."""
+    by = "sum by (node)"
+    return by_node(
+        title, PanelUnit.RATIO, f"{start}{by} ({_of_node(part)}) / {by} ({_of_node(of)})", width=width
+    )
+
+
+def used_by_node(title: str, metric: str) -> DashboardPanel:
+    """Return the panel of the part of each node's amount that is not available."""
+    return part_by_node(title, f'{metric},state="available"', f'{metric},state="total"', 6, "1 - ")
+
+
+def held_by_node(title: str, resource: str) -> DashboardPanel:
+    """Return the panel of the held part of each node's resource."""
+    where = f',resource="{resource}"'
+    return part_by_node(title, f"mlp_node_held{where}", f"mlp_node_allocatable{where}", 12)
+
+
+def by_gpu(title: str, unit: PanelUnit, metric: str, help: str = "") -> DashboardPanel:  # noqa: A002 - the word of panels
+    """Return the panel of a metric with a curve for each GPU."""
+    return panel(title, unit, _of_node(metric), "{{node}} {{gpu}}", width=6, help=help)
+
+
+def _of_node(metric: str) -> str:
+    name, comma, where = metric.partition(",")
+    return f'{name}{{node=~"$node"{comma}{where}}}'
 
 
 CLUSTER = Dashboard(
@@ -40,165 +65,95 @@ CLUSTER = Dashboard(
         DashboardRow(
             "Now",
             (
-                _P("Nodes ready", _U.NUMBER, (_Q("sum(mlp_node_ready)"),), _NUMBER, 3),
-                _P("Nodes that take ranks", _U.NUMBER, (_Q("sum(mlp_node_schedulable)"),), _NUMBER, 3),
-                _P("Jobs running", _U.NUMBER, (_Q('sum(mlp_jobs{phase="running"})'),), _NUMBER, 3),
-                _P("Jobs waiting", _U.NUMBER, (_Q("sum(mlp_queue_jobs)"),), _NUMBER, 3),
+                number("Nodes ready", PanelUnit.NUMBER, "sum(mlp_node_ready)", width=3),
+                number("Nodes that take ranks", PanelUnit.NUMBER, "sum(mlp_node_schedulable)", width=3),
+                number("Jobs running", PanelUnit.NUMBER, 'sum(mlp_jobs{phase="running"})', width=3),
+                number("Jobs waiting", PanelUnit.NUMBER, "sum(mlp_queue_jobs)", width=3),
                 held_part("Cores held", "cpu"),
                 held_part("Memory held", "memory"),
                 held_part("GPUs held", "gpu"),
-                _P("Problems", _U.NUMBER, (_Q("count(mlp_problem) or vector(0)"),), _NUMBER, 3),
+                number("Problems", PanelUnit.NUMBER, "count(mlp_problem) or vector(0)", width=3),
             ),
         ),
         DashboardRow(
             "Held against used",
             (
-                _P("Cores", _U.NUMBER, amounts("cpu")),
-                _P("Memory", _U.BYTES, amounts("memory")),
-                _P("GPUs", _U.NUMBER, amounts("gpu")[:2]),
+                DashboardPanel("Cores", PanelUnit.NUMBER, amounts("cpu")),
+                DashboardPanel("Memory", PanelUnit.BYTES, amounts("memory")),
+                DashboardPanel("GPUs", PanelUnit.NUMBER, amounts("gpu")[:2]),
             ),
         ),
         DashboardRow(
             "Nodes",
             (
-                _P(
+                by_node(
                     "Processors busy",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            f'1 - sum by (node) (rate(mlp_node_cpu_seconds_total{{node=~"$node",mode=~"idle|iowait"}}{RATE}))'
-                            f' / sum by (node) (rate(mlp_node_cpu_seconds_total{{node=~"$node"}}{RATE}))'
-                            ' or sum by (node) (mlp_node_cpu_used_cores{node=~"$node"})'
-                            ' / sum by (node) (mlp_node_capacity{node=~"$node",resource="cpu"})',
-                            "{{node}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    f'1 - sum by (node) (rate(mlp_node_cpu_seconds_total{{node=~"$node",mode=~"idle|iowait"}}{RATE}))'
+                    f' / sum by (node) (rate(mlp_node_cpu_seconds_total{{node=~"$node"}}{RATE}))'
+                    ' or sum by (node) (mlp_node_cpu_used_cores{node=~"$node"})'
+                    ' / sum by (node) (mlp_node_capacity{node=~"$node",resource="cpu"})',
                     width=6,
                     help="In a cluster, it needs the metrics API.",
                 ),
-                _P(
-                    "Memory used",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            '1 - sum by (node) (mlp_node_memory_bytes{node=~"$node",state="available"})'
-                            ' / sum by (node) (mlp_node_memory_bytes{node=~"$node",state="total"})',
-                            "{{node}}",
-                        ),
-                    ),
-                    width=6,
-                ),
-                _P(
-                    "Disk used",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            '1 - sum by (node) (mlp_node_disk_bytes{node=~"$node",state="available"})'
-                            ' / sum by (node) (mlp_node_disk_bytes{node=~"$node",state="total"})',
-                            "{{node}}",
-                        ),
-                    ),
-                    width=6,
-                ),
-                _P(
+                used_by_node("Memory used", "mlp_node_memory_bytes"),
+                used_by_node("Disk used", "mlp_node_disk_bytes"),
+                panel(
                     "Network",
-                    _U.BYTES_PER_SECOND,
-                    (
-                        _Q(
-                            f'sum by (node, direction) (rate(mlp_node_network_bytes_total{{node=~"$node"}}{RATE}))',
-                            "{{node}} {{direction}}",
-                        ),
-                    ),
+                    PanelUnit.BYTES_PER_SECOND,
+                    f'sum by (node, direction) (rate(mlp_node_network_bytes_total{{node=~"$node"}}{RATE}))',
+                    "{{node}} {{direction}}",
                     width=6,
                 ),
-                _P(
-                    "Cores held",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            'sum by (node) (mlp_node_held{node=~"$node",resource="cpu"})'
-                            ' / sum by (node) (mlp_node_allocatable{node=~"$node",resource="cpu"})',
-                            "{{node}}",
-                        ),
-                    ),
-                    width=12,
-                ),
-                _P(
-                    "Memory held",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            'sum by (node) (mlp_node_held{node=~"$node",resource="memory"})'
-                            ' / sum by (node) (mlp_node_allocatable{node=~"$node",resource="memory"})',
-                            "{{node}}",
-                        ),
-                    ),
-                    width=12,
-                ),
+                held_by_node("Cores held", "cpu"),
+                held_by_node("Memory held", "memory"),
             ),
         ),
         DashboardRow(
             "GPUs",
             (
-                _P(
+                by_gpu(
                     "GPUs busy",
-                    _U.RATIO,
-                    (_Q('mlp_node_gpu_utilization_ratio{node=~"$node"}', "{{node}} {{gpu}}"),),
-                    width=6,
-                    help="By NVML, on one machine. In a cluster, use the DCGM exporter's own dashboard.",
+                    PanelUnit.RATIO,
+                    "mlp_node_gpu_utilization_ratio",
+                    "By NVML, on one machine. In a cluster, use the DCGM exporter's own dashboard.",
                 ),
-                _P(
-                    "GPU memory used",
-                    _U.BYTES,
-                    (_Q('mlp_node_gpu_memory_bytes{node=~"$node",state="used"}', "{{node}} {{gpu}}"),),
-                    width=6,
-                ),
-                _P(
-                    "GPU temperature",
-                    _U.CELSIUS,
-                    (_Q('mlp_node_gpu_temperature_celsius{node=~"$node"}', "{{node}} {{gpu}}"),),
-                    width=6,
-                ),
-                _P(
-                    "GPU power",
-                    _U.WATTS,
-                    (_Q('mlp_node_gpu_power_watts{node=~"$node"}', "{{node}} {{gpu}}"),),
-                    width=6,
-                ),
+                by_gpu("GPU memory used", PanelUnit.BYTES, 'mlp_node_gpu_memory_bytes,state="used"'),
+                by_gpu("GPU temperature", PanelUnit.CELSIUS, "mlp_node_gpu_temperature_celsius"),
+                by_gpu("GPU power", PanelUnit.WATTS, "mlp_node_gpu_power_watts"),
             ),
         ),
         DashboardRow(
             "Jobs",
             (
-                _P(
+                panel(
                     "Jobs by phase",
-                    _U.NUMBER,
-                    (_Q("sum by (phase) (mlp_jobs)", "{{phase}}"),),
+                    PanelUnit.NUMBER,
+                    "sum by (phase) (mlp_jobs)",
+                    "{{phase}}",
                     width=12,
                     stacked=True,
                 ),
-                _P(
+                panel(
                     "Ended jobs by result, per hour",
-                    _U.NUMBER,
-                    (_Q("sum by (result) (increase(mlp_jobs_ended_total[1h]))", "{{result}}"),),
+                    PanelUnit.NUMBER,
+                    "sum by (result) (increase(mlp_jobs_ended_total[1h]))",
+                    "{{result}}",
                     width=12,
                     stacked=True,
                 ),
-                _P(
+                panel(
                     "Failed jobs by cause, per hour",
-                    _U.NUMBER,
-                    (_Q("sum by (cause) (increase(mlp_jobs_failed_total[1h])) > 0", "{{cause}}"),),
+                    PanelUnit.NUMBER,
+                    "sum by (cause) (increase(mlp_jobs_failed_total[1h])) > 0",
+                    "{{cause}}",
                     width=12,
                 ),
-                _P(
+                panel(
                     "Median time of ended jobs",
-                    _U.SECONDS,
-                    (
-                        _Q(
-                            "histogram_quantile(0.5, sum by (le, phase) (increase(mlp_job_phase_duration_seconds_bucket[1h])))",
-                            "{{phase}}",
-                        ),
-                    ),
+                    PanelUnit.SECONDS,
+                    "histogram_quantile(0.5, sum by (le, phase) (increase(mlp_job_phase_duration_seconds_bucket[1h])))",
+                    "{{phase}}",
                     width=12,
                     help="Time that the jobs that ended within an hour spent waiting and running.",
                 ),
@@ -207,23 +162,17 @@ CLUSTER = Dashboard(
         DashboardRow(
             "Faults",
             (
-                _P(
+                listing(
                     "Firing alerts",
-                    _U.NUMBER,
-                    (
-                        _Q(
-                            'count by (alertname, severity, node, tenant, reason) (ALERTS{alertname=~"MLP.+",alertstate="firing"})'
-                        ),
-                    ),
-                    _TABLE,
+                    PanelUnit.NUMBER,
+                    'count by (alertname, severity, node, tenant, reason) (ALERTS{alertname=~"MLP.+",alertstate="firing"})',
                     width=12,
                     help="Alerts of the rules that `mlp-hub monitor rules` prints.",
                 ),
-                _P(
+                listing(
                     "Conditions of nodes",
-                    _U.NUMBER,
-                    (_Q('sum by (node, condition) (mlp_node_condition{node=~"$node"})'),),
-                    _TABLE,
+                    PanelUnit.NUMBER,
+                    'sum by (node, condition) (mlp_node_condition{node=~"$node"})',
                     width=12,
                     help="Empty if all nodes take ranks.",
                 ),

@@ -7,14 +7,11 @@ from mlp_hub.service.monitoring.dashboards.model import (
     DashboardPanel,
     DashboardRow,
     DashboardVariable,
-    PanelKind,
     PanelQuery,
     PanelUnit,
 )
-from mlp_hub.service.monitoring.dashboards.queries import RATE
+from mlp_hub.service.monitoring.dashboards.queries import RATE, by_node, by_team, listing, number, panel
 
-_P, _Q, _U = DashboardPanel, PanelQuery, PanelUnit
-_NUMBER, _TABLE = PanelKind.NUMBER, PanelKind.TABLE
 _TENANT = DashboardVariable("tenant", "Team", "mlp_tenant_jobs")
 _OF = 'tenant=~"$tenant"'
 _STORAGE = f'{{{_OF},resource="storage"}}'
@@ -24,16 +21,50 @@ def held_and_used(resource: str) -> tuple[PanelQuery, ...]:
     """Return the queries of a resource of teams: quota, held, used."""
     where = f'{{{_OF},resource="{resource}"}}'
     return (
-        _Q(f"sum by (tenant) (mlp_tenant_quota{where})", "{{tenant}} quota"),
-        _Q(f"sum by (tenant) (mlp_tenant_held{where})", "{{tenant}} held"),
-        _Q(f"sum by (tenant) (mlp_tenant_used{where})", "{{tenant}} used"),
+        PanelQuery(f"sum by (tenant) (mlp_tenant_quota{where})", "{{tenant}} quota"),
+        PanelQuery(f"sum by (tenant) (mlp_tenant_held{where})", "{{tenant}} held"),
+        PanelQuery(f"sum by (tenant) (mlp_tenant_used{where})", "{{tenant}} used"),
     )
 
 
 def mean(metric: str, title: str, legend: str = "{{tenant}}") -> DashboardPanel:
     """Return the panel of the mean of a histogram by team."""
     of = f"sum by (tenant) (rate({metric}_%s{{{_OF}}}{RATE}))"
-    return _P(title, _U.SECONDS, (_Q(f"{of % 'sum'} / {of % 'count'}", legend),))
+    return panel(title, PanelUnit.SECONDS, f"{of % 'sum'} / {of % 'count'}", legend)
+
+
+def held(title: str, unit: PanelUnit, resource: str) -> DashboardPanel:
+    """Return the number of a resource's amount that the teams hold."""
+    return number(title, unit, f'sum(mlp_tenant_held{{{_OF},resource="{resource}"}})', width=4)
+
+
+def jobs(title: str, state: str) -> DashboardPanel:
+    """Return the number of the teams' jobs in a state."""
+    return number(title, PanelUnit.NUMBER, f'sum(mlp_tenant_jobs{{{_OF},state="{state}"}})', width=4)
+
+
+def jobs_by_team(title: str, state: str) -> DashboardPanel:
+    """Return the panel of jobs in a state by team."""
+    query = f'sum by (tenant) (mlp_tenant_jobs{{{_OF},state="{state}"}})'
+    return by_team(title, PanelUnit.NUMBER, query, stacked=True)
+
+
+def cores_and_devices(title: str, metric: str, text: str) -> DashboardPanel:
+    """Return the panel of a metric of cores and devices by team and resource."""
+    query = f'sum by (tenant, resource) ({metric}{{{_OF},resource=~"cpu|gpu.*"}})'
+    return panel(title, PanelUnit.NUMBER, query, "{{tenant}} {{resource}}", help=text)
+
+
+def latency(title: str, part: float, text: str = "") -> DashboardPanel:
+    """Return the panel of a quantile of the latency of apps by team."""
+    rates = f"sum by (le, tenant) (rate(mlp_tenant_app_duration_seconds_bucket{{{_OF}}}{RATE}))"
+    return by_team(title, PanelUnit.SECONDS, f"histogram_quantile({part}, {rates})", width=12, help=text)
+
+
+def app_bytes(title: str, direction: str) -> DashboardPanel:
+    """Return the panel of the bytes to or from apps by team."""
+    query = f'sum by (tenant) (rate(mlp_tenant_app_bytes_total{{{_OF},direction="{direction}"}}{RATE}))'
+    return by_team(title, PanelUnit.BYTES_PER_SECOND, query, width=12)
 
 
 TENANT = Dashboard(
@@ -44,100 +75,49 @@ TENANT = Dashboard(
         DashboardRow(
             "Now",
             (
-                _P(
-                    "Jobs running",
-                    _U.NUMBER,
-                    (_Q(f'sum(mlp_tenant_jobs{{{_OF},state="running"}})'),),
-                    _NUMBER,
-                    4,
-                ),
-                _P(
-                    "Jobs waiting",
-                    _U.NUMBER,
-                    (_Q(f'sum(mlp_tenant_jobs{{{_OF},state="waiting"}})'),),
-                    _NUMBER,
-                    4,
-                ),
-                _P(
-                    "Cores held",
-                    _U.NUMBER,
-                    (_Q(f'sum(mlp_tenant_held{{{_OF},resource="cpu"}})'),),
-                    _NUMBER,
-                    4,
-                ),
-                _P(
-                    "GPUs held",
-                    _U.NUMBER,
-                    (_Q(f'sum(mlp_tenant_held{{{_OF},resource="gpu"}})'),),
-                    _NUMBER,
-                    4,
-                ),
-                _P(
-                    "Memory held",
-                    _U.BYTES,
-                    (_Q(f'sum(mlp_tenant_held{{{_OF},resource="memory"}})'),),
-                    _NUMBER,
-                    4,
-                ),
-                _P("Storage", _U.BYTES, (_Q(f"sum(mlp_tenant_held{_STORAGE})"),), _NUMBER, 4),
+                jobs("Jobs running", "running"),
+                jobs("Jobs waiting", "waiting"),
+                held("Cores held", PanelUnit.NUMBER, "cpu"),
+                held("GPUs held", PanelUnit.NUMBER, "gpu"),
+                held("Memory held", PanelUnit.BYTES, "memory"),
+                held("Storage", PanelUnit.BYTES, "storage"),
             ),
         ),
         DashboardRow(
             "Quota",
             (
-                _P("Cores", _U.NUMBER, held_and_used("cpu")),
-                _P("Memory", _U.BYTES, held_and_used("memory")),
-                _P("GPUs", _U.NUMBER, held_and_used("gpu")[:2]),
-                _P(
+                DashboardPanel("Cores", PanelUnit.NUMBER, held_and_used("cpu")),
+                DashboardPanel("Memory", PanelUnit.BYTES, held_and_used("memory")),
+                DashboardPanel("GPUs", PanelUnit.NUMBER, held_and_used("gpu")[:2]),
+                panel(
                     "Held part of the quota",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            f"sum by (tenant, resource) (mlp_tenant_held{{{_OF}}}) / sum by (tenant, resource) (mlp_tenant_quota{{{_OF}}} > 0)",
-                            "{{tenant}} {{resource}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    f"sum by (tenant, resource) (mlp_tenant_held{{{_OF}}}) / sum by (tenant, resource) (mlp_tenant_quota{{{_OF}}} > 0)",
+                    "{{tenant}} {{resource}}",
                     help="A resource without a limit is left out.",
                 ),
-                _P(
+                cores_and_devices(
                     "Borrowed",
-                    _U.NUMBER,
-                    (
-                        _Q(
-                            f'sum by (tenant, resource) (mlp_tenant_borrowed{{{_OF},resource=~"cpu|gpu.*"}})',
-                            "{{tenant}} {{resource}}",
-                        ),
-                    ),
-                    help="Cores and devices beyond the nominal quota. Empty if nothing is borrowed.",
+                    "mlp_tenant_borrowed",
+                    "Cores and devices beyond the nominal quota. Empty if nothing is borrowed.",
                 ),
-                _P(
+                cores_and_devices(
                     "Lent",
-                    _U.NUMBER,
-                    (
-                        _Q(
-                            f'sum by (tenant, resource) (mlp_tenant_lent{{{_OF},resource=~"cpu|gpu.*"}})',
-                            "{{tenant}} {{resource}}",
-                        ),
-                    ),
-                    help="Idle cores and devices that other teams hold. Empty if nothing is lent.",
+                    "mlp_tenant_lent",
+                    "Idle cores and devices that other teams hold. Empty if nothing is lent.",
                 ),
-                _P(
+                panel(
                     "Used part of the held amount",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            f"sum by (tenant, resource) (mlp_tenant_used{{{_OF}}}) / sum by (tenant, resource) (mlp_tenant_held{{{_OF}}} > 0)",
-                            "{{tenant}} {{resource}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    f"sum by (tenant, resource) (mlp_tenant_used{{{_OF}}}) / sum by (tenant, resource) (mlp_tenant_held{{{_OF}}} > 0)",
+                    "{{tenant}} {{resource}}",
                     width=12,
                     help="Real use of jobs against the held amounts, which include notebook servers.",
                 ),
-                _P(
+                listing(
                     "Held beyond the limit",
-                    _U.NUMBER,
-                    (_Q(f"sum by (tenant, resource) (mlp_tenant_over_limit{{{_OF}}})"),),
-                    _TABLE,
+                    PanelUnit.NUMBER,
+                    f"sum by (tenant, resource) (mlp_tenant_over_limit{{{_OF}}})",
                     width=12,
                     help="Amounts in cores, devices and bytes. Empty if all teams are within their limits.",
                 ),
@@ -146,74 +126,45 @@ TENANT = Dashboard(
         DashboardRow(
             "Jobs",
             (
-                _P(
-                    "Waiting jobs",
-                    _U.NUMBER,
-                    (_Q(f'sum by (tenant) (mlp_tenant_jobs{{{_OF},state="waiting"}})', "{{tenant}}"),),
-                    stacked=True,
-                ),
-                _P(
-                    "Running jobs",
-                    _U.NUMBER,
-                    (_Q(f'sum by (tenant) (mlp_tenant_jobs{{{_OF},state="running"}})', "{{tenant}}"),),
-                    stacked=True,
-                ),
+                jobs_by_team("Waiting jobs", "waiting"),
+                jobs_by_team("Running jobs", "running"),
                 mean("mlp_tenant_admission_wait_seconds", "Mean wait until admission"),
-                _P(
+                panel(
                     "Ended jobs by result, per hour",
-                    _U.NUMBER,
-                    (
-                        _Q(
-                            f"sum by (result) (increase(mlp_jobs_ended_total{{{_OF}}}[1h]))",
-                            "{{result}}",
-                        ),
-                    ),
+                    PanelUnit.NUMBER,
+                    f"sum by (result) (increase(mlp_jobs_ended_total{{{_OF}}}[1h]))",
+                    "{{result}}",
                     stacked=True,
                 ),
-                _P(
+                by_team(
                     "Failed part of the jobs of an hour",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            f'sum by (tenant) (increase(mlp_jobs_ended_total{{{_OF},result="failed"}}[1h]))'
-                            f' / sum by (tenant) (increase(mlp_jobs_ended_total{{{_OF},result=~"finished|failed"}}[1h]))',
-                            "{{tenant}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    f'sum by (tenant) (increase(mlp_jobs_ended_total{{{_OF},result="failed"}}[1h]))'
+                    f' / sum by (tenant) (increase(mlp_jobs_ended_total{{{_OF},result=~"finished|failed"}}[1h]))',
                     help="Cancelled jobs do not count.",
                 ),
-                _P(
+                by_team(
                     "Submitted jobs, per hour",
-                    _U.NUMBER,
-                    (_Q(f"sum by (tenant) (increase(mlp_jobs_submitted_total{{{_OF}}}[1h]))", "{{tenant}}"),),
+                    PanelUnit.NUMBER,
+                    f"sum by (tenant) (increase(mlp_jobs_submitted_total{{{_OF}}}[1h]))",
                 ),
             ),
         ),
         DashboardRow(
             "Requests of members",
             (
-                _P(
+                by_team(
                     "Requests",
-                    _U.PER_SECOND,
-                    (
-                        _Q(
-                            f"sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE}))",
-                            "{{tenant}}",
-                        ),
-                    ),
+                    PanelUnit.PER_SECOND,
+                    f"sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE}))",
                 ),
                 mean("mlp_tenant_request_duration_seconds", "Mean duration of requests"),
-                _P(
+                by_team(
                     "Failed requests",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            f"(sum by (tenant) (rate(mlp_tenant_request_errors_total{{{_OF}}}{RATE}))"
-                            f" or 0 * sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE})))"
-                            f" / sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE}))",
-                            "{{tenant}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    f"(sum by (tenant) (rate(mlp_tenant_request_errors_total{{{_OF}}}{RATE}))"
+                    f" or 0 * sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE})))"
+                    f" / sum by (tenant) (rate(mlp_tenant_request_duration_seconds_count{{{_OF}}}{RATE}))",
                     help="Requests that failed in the service, with a status of 5xx.",
                 ),
             ),
@@ -230,27 +181,17 @@ APPS = Dashboard(
         DashboardRow(
             "Requests",
             (
-                _P(
+                by_team(
                     "Requests",
-                    _U.PER_SECOND,
-                    (
-                        _Q(
-                            f"sum by (tenant) (rate(mlp_tenant_app_requests_total{{{_OF}}}{RATE}))",
-                            "{{tenant}}",
-                        ),
-                    ),
+                    PanelUnit.PER_SECOND,
+                    f"sum by (tenant) (rate(mlp_tenant_app_requests_total{{{_OF}}}{RATE}))",
                     width=12,
                 ),
-                _P(
+                by_team(
                     "Failed requests",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            f"sum by (tenant) (rate(mlp_tenant_app_errors_total{{{_OF}}}{RATE}))"
-                            f" / sum by (tenant) (rate(mlp_tenant_app_requests_total{{{_OF}}}{RATE}))",
-                            "{{tenant}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    f"sum by (tenant) (rate(mlp_tenant_app_errors_total{{{_OF}}}{RATE}))"
+                    f" / sum by (tenant) (rate(mlp_tenant_app_requests_total{{{_OF}}}{RATE}))",
                     width=12,
                     help="Requests that were answered with a status of 5xx.",
                 ),
@@ -259,56 +200,17 @@ APPS = Dashboard(
         DashboardRow(
             "Latency",
             (
-                _P(
-                    "Median latency",
-                    _U.SECONDS,
-                    (
-                        _Q(
-                            f"histogram_quantile(0.5, sum by (le, tenant) (rate(mlp_tenant_app_duration_seconds_bucket{{{_OF}}}{RATE})))",
-                            "{{tenant}}",
-                        ),
-                    ),
-                    width=12,
-                ),
-                _P(
-                    "p99 latency",
-                    _U.SECONDS,
-                    (
-                        _Q(
-                            f"histogram_quantile(0.99, sum by (le, tenant) (rate(mlp_tenant_app_duration_seconds_bucket{{{_OF}}}{RATE})))",
-                            "{{tenant}}",
-                        ),
-                    ),
-                    width=12,
-                    help="The gateway counts in four buckets: 50 ms, 250 ms, 1 s and 10 s.",
+                latency("Median latency", 0.5),
+                latency(
+                    "p99 latency", 0.99, "The gateway counts in four buckets: 50 ms, 250 ms, 1 s and 10 s."
                 ),
             ),
         ),
         DashboardRow(
             "Bandwidth",
             (
-                _P(
-                    "Bytes to apps",
-                    _U.BYTES_PER_SECOND,
-                    (
-                        _Q(
-                            f'sum by (tenant) (rate(mlp_tenant_app_bytes_total{{{_OF},direction="in"}}{RATE}))',
-                            "{{tenant}}",
-                        ),
-                    ),
-                    width=12,
-                ),
-                _P(
-                    "Bytes from apps",
-                    _U.BYTES_PER_SECOND,
-                    (
-                        _Q(
-                            f'sum by (tenant) (rate(mlp_tenant_app_bytes_total{{{_OF},direction="out"}}{RATE}))',
-                            "{{tenant}}",
-                        ),
-                    ),
-                    width=12,
-                ),
+                app_bytes("Bytes to apps", "in"),
+                app_bytes("Bytes from apps", "out"),
             ),
         ),
     ),
@@ -323,57 +225,48 @@ STORAGE = Dashboard(
         DashboardRow(
             "Teams",
             (
-                _P(
+                by_team(
                     "Storage by team",
-                    _U.BYTES,
-                    (_Q(f"sum by (tenant) (mlp_tenant_held{_STORAGE})", "{{tenant}}"),),
+                    PanelUnit.BYTES,
+                    f"sum by (tenant) (mlp_tenant_held{_STORAGE})",
                     stacked=True,
                     help="Homes, jobs' files, datasets, models and environments.",
                 ),
-                _P(
+                by_team(
                     "Used part of the storage quota",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            f"sum by (tenant) (mlp_tenant_held{_STORAGE}) / sum by (tenant) (mlp_tenant_quota{_STORAGE} > 0)",
-                            "{{tenant}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    f"sum by (tenant) (mlp_tenant_held{_STORAGE}) / sum by (tenant) (mlp_tenant_quota{_STORAGE} > 0)",
                     help="A team without a limit is left out.",
                 ),
-                _P(
+                by_team(
                     "Growth within a day",
-                    _U.BYTES,
-                    (_Q(f"sum by (tenant) (delta(mlp_tenant_held{_STORAGE}[1d]))", "{{tenant}}"),),
+                    PanelUnit.BYTES,
+                    f"sum by (tenant) (delta(mlp_tenant_held{_STORAGE}[1d]))",
                 ),
             ),
         ),
         DashboardRow(
             "People's homes",
             (
-                _P(
+                listing(
                     "Largest homes",
-                    _U.BYTES,
-                    (_Q("topk(20, max by (directory) (dirsize_total_size_bytes))"),),
-                    _TABLE,
+                    PanelUnit.BYTES,
+                    "topk(20, max by (directory) (dirsize_total_size_bytes))",
                     help="Needs `MLP_METRICS_PEOPLE`.",
                 ),
-                _P(
+                panel(
                     "Homes by size",
-                    _U.BYTES,
-                    (_Q("topk(20, max by (directory) (dirsize_total_size_bytes))", "{{directory}}"),),
+                    PanelUnit.BYTES,
+                    "topk(20, max by (directory) (dirsize_total_size_bytes))",
+                    "{{directory}}",
                     help="Needs `MLP_METRICS_PEOPLE`.",
                 ),
-                _P(
+                panel(
                     "Used part of what a home can grow to",
-                    _U.RATIO,
-                    (
-                        _Q(
-                            "topk(20, max by (directory) (dirsize_total_size_bytes)"
-                            " / max by (directory) (dirsize_hard_limit_bytes > 0))",
-                            "{{directory}}",
-                        ),
-                    ),
+                    PanelUnit.RATIO,
+                    "topk(20, max by (directory) (dirsize_total_size_bytes)"
+                    " / max by (directory) (dirsize_hard_limit_bytes > 0))",
+                    "{{directory}}",
                     help="Needs `MLP_METRICS_PEOPLE`. A home whose team has no limit of storage is left out.",
                 ),
             ),
@@ -381,21 +274,16 @@ STORAGE = Dashboard(
         DashboardRow(
             "Space",
             (
-                _P(
+                by_node(
                     "Available on the file system of the hub",
-                    _U.BYTES,
-                    (_Q('min by (node) (mlp_node_disk_bytes{state="available"})', "{{node}}"),),
+                    PanelUnit.BYTES,
+                    'min by (node) (mlp_node_disk_bytes{state="available"})',
                     width=12,
                 ),
-                _P(
+                by_node(
                     "Available in a week, as it grew within a day",
-                    _U.BYTES,
-                    (
-                        _Q(
-                            'clamp_min(min by (node) (predict_linear(mlp_node_disk_bytes{state="available"}[1d], 7 * 86400)), 0)',
-                            "{{node}}",
-                        ),
-                    ),
+                    PanelUnit.BYTES,
+                    'clamp_min(min by (node) (predict_linear(mlp_node_disk_bytes{state="available"}[1d], 7 * 86400)), 0)',
                     width=12,
                 ),
             ),
