@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import traceback
 import tracemalloc
@@ -9,11 +10,16 @@ from collections.abc import Callable
 
 
 def peak(act: Callable[[], object]) -> int:
-    """Return the bytes that Python held at most for `act`, in a fork: threads that other tests left in this process allocate too."""
+    """Return the bytes that Python held at most for `act`, in a fork with Python's own thresholds of collections.
+
+    Threads and thresholds that other tests left in this process would count too.
+    """
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
         try:
+            gc.enable()
+            gc.set_threshold(700, 10, 10)  # Python's own: tests of services leave rarer collections behind
             tracemalloc.start()
             act()
             os.write(write, b"%d" % tracemalloc.get_traced_memory()[1])

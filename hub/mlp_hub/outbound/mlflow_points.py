@@ -211,7 +211,7 @@ def milliseconds(time: float) -> int:
     """Return a time of a program within what MLflow can have."""
     if not math.isfinite(time):
         return 0
-    return min(max(int(min(time, LAST_MS) * 1000), 0), LAST_MS)
+    return min(int(min(max(time, 0.0), LAST_MS) * 1000), LAST_MS)
 
 
 def _param(value: object) -> str:

@@ -122,7 +122,8 @@ class ServiceClient:
         path = f"/users/{quote(user, safe='')}:stopped"
         try:
             told = await self._once("GET", path, None, timeout_s=_WHY_S)
-            return str(told["why"]), bool(told["at_once"])
+            # a service of the version before stops servers for a full disk only
+            return str(told["why"]), bool(told.get("at_once", told["why"]))
         except (
             ServiceRefused,
             ServiceUnreachable,

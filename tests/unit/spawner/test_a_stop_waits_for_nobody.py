@@ -13,7 +13,9 @@ from mlp_spawner.quota import service_client
 from mlp_spawner.quota.service_client import ServiceClient
 
 ANSWERS = {
-    "tells": ("200 OK", json.dumps({"why": "the disk is full"}), "the disk is full"),
+    "tells": ("200 OK", json.dumps({"why": "the disk is full", "at_once": True}), "the disk is full"),
+    "tells of one that has time": ("200 OK", json.dumps({"why": "unused", "at_once": False}), "unused"),
+    "is of the version before": ("200 OK", json.dumps({"why": "the disk is full"}), "the disk is full"),
     "does not": ("200 OK", json.dumps({"why": ""}), ""),
     "is of another version": ("200 OK", "{}", ""),
     "has no such route": ("404 Not Found", "{}", ""),
@@ -44,7 +46,7 @@ def test_why_it_is_stopped_is_asked_for_once_and_never_an_error(
         writer.close()
         await writer.wait_closed()
 
-    async def go() -> str:
+    async def go() -> tuple[str, bool]:
         server = await asyncio.start_unix_server(answer, tmp_path / "s")
         async with server:
             said = await ServiceClient(
@@ -53,6 +55,6 @@ def test_why_it_is_stopped_is_asked_for_once_and_never_an_error(
             await asyncio.gather(*filter(None, answering))
             return said
 
-    assert asyncio.run(go()) == why
+    assert asyncio.run(go()) == (why, why == "the disk is full")
     assert len(asked) == 1
     assert not asked[0].endswith(":spawn")  # which costs the service a look at all that is held

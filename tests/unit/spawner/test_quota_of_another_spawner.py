@@ -49,8 +49,8 @@ class LedgerService:
         red = Room(cpu=2, cpu_free=2, environments=(VISION,))
         return Account(7, ("red", "blue"), "red", {"red": red, "blue": Room(network="none")})
 
-    async def stopped_for(self, user: str) -> str:
-        return self.stopping
+    async def stopped_for(self, user: str) -> tuple[str, bool]:
+        return self.stopping, bool(self.stopping)
 
     async def try_hold(self, key: str, user: str, holder: str, amount: Amount) -> None:
         await self._ask(
