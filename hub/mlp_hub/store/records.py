@@ -284,3 +284,11 @@ class RunRow:
     params: Mapping[str, ParamValue]
     metrics: Mapping[str, MetricSummary]
     trial: tuple[str, int] | None  # its sweep's name, and which of its trials
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTold:
+    """When the admins of a tenant were last told of its idle servers and jobs, in seconds since the epoch."""
+
+    tenant: str
+    at: float

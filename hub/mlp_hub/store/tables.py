@@ -23,7 +23,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0048"
+REVISION = "0050"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 NAMING = {
@@ -196,6 +196,7 @@ job = Table(
     Column("sweep", String(26)),  # the uid of the sweep that it is a trial of, and which; null of all others
     Column("trial", Integer),
     Column("steered", Text),  # what was made of it after it was submitted; null of most
+    Column("idle", Text),  # countdown of GPUs that it holds and does not use; null of most
     UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),
@@ -804,6 +805,21 @@ idle_server = Table(  # countdowns of notebook servers that a policy counts
     Column("idle_s", Double, nullable=False),
     Column("left_s", Double),
     Column("kept_s", Double, nullable=False),
+)
+
+idle_job_policy = Table(  # when a team's jobs that hold GPUs without use end; without a row: never
+    "idle_job_policy",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("after_s", Integer, nullable=False),
+    Column("grace_s", Integer, nullable=False),
+)
+
+idle_told = Table(  # when a team's admins were last told of its idle servers and jobs
+    "idle_told",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("at", Double, nullable=False),
 )
 
 alert = Table(  # conditions of the platform and of tenants that hold, and those that are over

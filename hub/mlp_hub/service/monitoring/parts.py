@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlp_hub.executors.base import Executor
@@ -21,7 +21,8 @@ from mlp_hub.store.database import Database
 class MonitoredParts:
     """The parts. `leads` returns whether this platform decides, `nodes` the nodes as the scheduler sees them.
 
-    `lag` returns the metric points' messages that a broker has and the service has not read; None without a broker.
+    `lag` returns the metric points' messages that a broker has and the service has not read; None without a broker. `idle_gpus` returns
+    the GPUs by node that jobs hold and that were not used for an hour.
     """
 
     db: Database
@@ -36,3 +37,4 @@ class MonitoredParts:
     nodes: Callable[[], Sequence[NodeInfo]]
     leads: Callable[[], bool]
     lag: Callable[[], int | None]
+    idle_gpus: Callable[[], Mapping[str, float]]

@@ -148,6 +148,13 @@ CLUSTER = Dashboard(
                     help="By NVML, on one machine. In a cluster, use the DCGM exporter's own dashboard.",
                 ),
                 _P(
+                    "GPUs held and idle",
+                    _U.NUMBER,
+                    (_Q('mlp_node_idle_gpus{node=~"$node"}', "{{node}}"),),
+                    width=6,
+                    help="GPUs of jobs that did nothing for an hour.",
+                ),
+                _P(
                     "GPU memory used",
                     _U.BYTES,
                     (_Q('mlp_node_gpu_memory_bytes{node=~"$node",state="used"}', "{{node}} {{gpu}}"),),
