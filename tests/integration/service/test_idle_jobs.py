@@ -182,14 +182,19 @@ async def test_apps_and_jobs_without_gpus_are_not_counted(tmp_path: Path) -> Non
 async def test_a_trial_is_cancelled_with_its_reason_because_a_sweep_would_wait_for_ever(
     tmp_path: Path,
 ) -> None:
-    from mlp_api.jobs.sweeps import SweepCreate  # noqa: PLC0415 - of this test only
+    from mlp_api.jobs.sweeps import SweepCreate
 
     async with idle(tmp_path) as made:
         await made.policy()
         env = {f"SIM_{name}": str(value) for name, value in LONG.items()}
         asked = SweepCreate(name="s", code="x", grid={"lr": [0.1]}, cpu=1.0, ram=100, gpu=1, env=env)
-        await made.rig.platform.sweeps.create("ann", asked.tenant or "default", asked)
-        await made.rig.until("s.1", "running")
+        await made.rig.platform.sweeps.create(SYSTEM, "ann", asked)
+
+        async def runs() -> bool:
+            found, _ = await made.rig.platform.jobs.list(SYSTEM, "ann", name="s.1")
+            return bool(found) and found[0].phase == "running"
+
+        await until(runs, what="the trial to run")
         await made.jobs.look()
         job = await made.later(2 * HOUR, name="s.1")
         assert job.idle is not None
@@ -423,5 +428,5 @@ async def test_a_resume_before_the_end_leaves_no_trace_of_it(tmp_path: Path) -> 
     ],
 )
 def test_bad_input_is_refused(kind: type, body: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match="Expected|missing"):
+    with pytest.raises(ValueError, match=r"Expected|missing"):
         convert(body, kind)
