@@ -217,7 +217,7 @@ class DiskUse:
 
 @dataclass(frozen=True, slots=True)
 class AttemptWork:
-    """What an attempt was seen to do since the last look, or a minute before.
+    """Work of an attempt since the last look, or a minute before.
 
     `gpu` is the most that any engine of its GPUs did, from 0 to 1, `cores` the most that any of its ranks uses now. None: it is
     not known of all its GPUs, or ranks. Of a GPU that attempts share, the work of each counts for all.

@@ -288,7 +288,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class IdleTold:
-    """When the admins of a tenant were last told of its idle servers and jobs, in seconds since the epoch."""
+    """Time of the last notice to the admins of a tenant about idle work, in seconds since the epoch."""
 
     tenant: str
     at: float

@@ -197,7 +197,7 @@ class Tx:
 
     @cached_property
     def idle_told(self) -> IdleTolds:
-        """Times when the admins of tenants were last told of what is idle."""
+        """Times of the last notices to admins of tenants about idle work."""
         return IdleTolds(self.connection)
 
     @cached_property

@@ -109,7 +109,7 @@ async def test_of_a_shared_device_each_job_works_while_one_does(tmp_path: Path, 
             await seen(at.one, spec, wanted=True)
 
 
-async def test_what_the_driver_does_not_measure_is_not_known(tmp_path: Path, driver: Driver) -> None:
+async def test_measures_that_the_driver_lacks_are_not_known(tmp_path: Path, driver: Driver) -> None:
     async with executor(tmp_path) as at:
         spec = await at.start(PROGRAMS["lasts"])
         await seen(at.one, spec, wanted=False)

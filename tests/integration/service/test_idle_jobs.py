@@ -153,7 +153,7 @@ async def test_work_in_the_last_moment_saves_a_job(tmp_path: Path) -> None:
         assert (job.phase, job.idle) == ("running", None)
 
 
-async def test_what_nobody_measures_is_never_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_that_nobody_measures_is_never_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with idle(tmp_path) as made:
         await made.policy()
         job = await made.submit("train")
@@ -260,7 +260,7 @@ async def test_clocks_that_jump_end_nobody(tmp_path: Path) -> None:
         assert left(await made.get()) == 480 - MOST_PASSED_S
 
 
-async def test_a_job_is_kept_within_bounds_and_work_begins_them_anew(tmp_path: Path) -> None:
+async def test_a_job_is_kept_within_bounds_and_work_resets_them(tmp_path: Path) -> None:
     async with idle(tmp_path) as made:
         job = await made.submit("train")
         with pytest.raises(Refused, match="no policy"):
@@ -307,7 +307,7 @@ async def test_attacks_on_others_jobs_find_nothing(tmp_path: Path) -> None:
             await made.jobs.keep(SYSTEM, "ann", "train", JobKeep(hours=1), actor="ann")
 
 
-async def test_who_suspends_and_cancels_by_themselves_reads_their_own_reasons(tmp_path: Path) -> None:
+async def test_a_user_who_cancels_reads_another_reason(tmp_path: Path) -> None:
     async with idle(tmp_path) as made:
         await made.policy()
         await made.submit("train")

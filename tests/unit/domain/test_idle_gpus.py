@@ -26,7 +26,7 @@ def test_any_work_ends_the_countdown_and_the_next_one_is_whole() -> None:
     assert counting.after(30, True, POLICY) == NEW
 
 
-def test_what_was_not_measured_counts_nothing() -> None:
+def test_a_time_without_measures_counts_nothing() -> None:
     counting = GpuIdle(5000, left_s=5.0)
     assert counting.after(10_000, None, POLICY) == counting
     assert NEW.after(10_000, None, POLICY) == NEW

@@ -92,7 +92,7 @@ def test_a_pod_without_gpus_has_no_library_and_no_thread() -> None:
     assert (gpus.most(), gpus.looks) == (None, 0)
 
 
-def test_a_rank_with_gpus_writes_anew_though_nothing_changes(
+def test_a_rank_with_gpus_writes_again_though_nothing_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = 1000.0
@@ -122,7 +122,7 @@ def leave(root: Path, rank: int, **use: object) -> None:
 @pytest.mark.parametrize(
     ("gpu", "expected"), [(0, 0.0), (55, 0.55), (1e9, 1.0), (-5, None), ("much", None), (True, None), (None, None)]
 )
-def test_what_a_rank_wrote_is_checked(tmp_path: Path, gpu: object, expected: float | None) -> None:
+def test_reports_of_ranks_are_checked(tmp_path: Path, gpu: object, expected: float | None) -> None:
     leave(tmp_path, 0, gpu=gpu, gpu_looks=3)
     use = records.read(str(tmp_path), "a.0", 1)[0].use
     assert use is not None

@@ -262,7 +262,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         return {}
 
     async def work_of(self, attempts: Collection[str]) -> Mapping[str, AttemptWork]:
-        """Return what ranks wrote of the work of their GPUs; what they have not written anew since the last look is not known."""
+        """Return the work of GPUs as ranks wrote it; None where a rank has not written since the last look."""
         claims = [claim for one in attempts if (claim := self._cache.claims.get(one)) is not None]
         found = {claim.attempt: await self._look(self._work, claim) for claim in claims}
         self._gpu_looks = {one: looks for one, (_, looks) in found.items()}

@@ -44,7 +44,7 @@ MEASURED_S = 20.0
 SHOWN_S = 300.0
 """Tuning: seconds without use from which on that is stored and shown: fewer writes, for how early it is seen."""
 STORED_EVERY_S = 60.0
-"""Tuning: seconds of a longer idle time that are stored while nothing counts down: writes, for what a restart forgets."""
+"""Tuning: seconds of a longer idle time that are stored while nothing counts down: writes, for the seconds that a restart forgets."""
 HOUR_S, MINUTE_S = 3600, 60
 """Given: seconds."""
 USUAL_GRACE_S = 3600
@@ -60,7 +60,7 @@ class JobNotices(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What a look found of a job: its idle time by now, and whether the job was seen to do nothing."""
+    """Result of a look at a job: its idle time by now, and whether the job was seen to do nothing."""
 
     job: Job
     idle: GpuIdle
@@ -279,7 +279,7 @@ def check_counted(job: Job) -> None:
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "job {name} has no GPUs of its own that could be unused; it needs no keeping", name=job.title
+                "job {name} has no GPUs that could be unused, so nothing ends it for that", name=job.title
             ),
         )
     if not is_counted(job):

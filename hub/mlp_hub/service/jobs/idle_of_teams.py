@@ -1,4 +1,4 @@
-"""Idle servers and jobs of teams, listed for their admins, who are told of them once a day at most.
+"""Idle servers and jobs of teams, listed for their admins, who get a notice once a day at most.
 
 The notice of a team is one sentence with sums, however much is idle. Its time is stored with it, so a restart repeats none. A
 clock that is set back puts the next one off, and one that is set forward brings it sooner once.

@@ -107,7 +107,7 @@ class IdleServerStops:
     def long_idle(self, tenant: str | None = None) -> list[tuple[IdleServer, ResourceRequest]]:
         """List the servers of a tenant, or of all, that were not used for long, or that count down; the longest first.
 
-        Each is with what it holds.
+        Each has its row of the ledger.
         """
         found = [
             (one, self._held[key])

@@ -25,7 +25,7 @@ const SERVERS: Kind = {
 };
 const JOBS: Kind = {
   title: () => t("Unused GPUs of jobs"),
-  after: () => t("Suspend after hours without use of the GPUs"),
+  after: () => t("Suspend after hours without use of GPUs"),
   what: () => t("Work of any GPU engine or processor counts. Apps are not counted."),
   path: paths.idleJobPolicy,
 };

@@ -25,7 +25,7 @@ const columns = (): Column<IdleHolding>[] => [
   { title: t("User"), cell: (of) => of.user },
   { title: t("Not used for"), cell: (of) => duration(of.idle_s) },
   { title: t("Holds"), cell: (of) => heldWords(of) },
-  { title: t("What comes"), cell: (of) => nextWords(of) },
+  { title: t("Next"), cell: (of) => nextWords(of) },
 ];
 
 export function IdleWork({ tenant }: { tenant: string }): JSX.Element {

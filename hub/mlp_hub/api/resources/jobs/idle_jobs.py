@@ -1,4 +1,4 @@
-"""GPUs that jobs hold without use: what keeps a job, a team's policy, and the list of all that a team holds idle."""
+"""GPUs that jobs hold without use: the request to keep a job, a team's policy, and the list of a team's idle servers and jobs."""
 
 from __future__ import annotations
 

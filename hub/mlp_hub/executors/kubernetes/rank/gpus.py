@@ -31,7 +31,7 @@ class PodGpus:
         """Number of looks at all GPUs that were successful: where it does not grow, nothing is known."""
 
     def begin(self) -> None:
-        """Look from now on, if the pod has GPUs; whoever calls it starts no process afterwards that must not find threads."""
+        """Look from now on, if the pod has GPUs. It starts a thread, so the caller forks no process after that."""
         try:
             self.open(ctypes.CDLL(self._name))
         except OSError:

@@ -1,4 +1,4 @@
-"""Teams' policies for jobs that hold GPUs without use, their countdowns, and when admins were last told of what is idle."""
+"""Teams' policies for jobs that hold GPUs without use, their countdowns, and times of the last notices to admins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies for jobs that hold GPUs without use, and when the admins of tenants were last told of what is idle."""
+"""Policies for jobs that hold GPUs without use, and times of the last notices to admins of tenants."""
 
 from __future__ import annotations
 
