@@ -138,7 +138,9 @@ async def test_a_driver_that_hangs_holds_nothing_else_up(tmp_path: Path, driver:
         assert spec.attempt in await first
 
 
-async def test_the_use_of_a_device_in_slices_is_not_known_and_not_zero(driver: Driver, tmp_path: Path) -> None:
+async def test_the_use_of_a_device_in_slices_is_not_known_and_not_zero(
+    driver: Driver, tmp_path: Path
+) -> None:
     driver.sliced.add(2)
     async with executor(tmp_path) as at:
         (use,) = await at.one.node_use()

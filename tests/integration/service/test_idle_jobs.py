@@ -153,7 +153,9 @@ async def test_work_in_the_last_moment_saves_a_job(tmp_path: Path) -> None:
         assert (job.phase, job.idle) == ("running", None)
 
 
-async def test_a_job_that_nobody_measures_is_never_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_that_nobody_measures_is_never_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with idle(tmp_path) as made:
         await made.policy()
         job = await made.submit("train")
@@ -191,16 +193,16 @@ async def test_a_trial_is_cancelled_with_its_reason_because_a_sweep_would_wait_f
         await made.rig.platform.sweeps.create(SYSTEM, "ann", asked)
 
         async def runs() -> bool:
-            found, _ = await made.rig.platform.jobs.list(SYSTEM, "ann", name="s.1")
+            found, _ = await made.rig.platform.jobs.list(SYSTEM, "ann", name="s.0")
             return bool(found) and found[0].phase == "running"
 
         await until(runs, what="the trial to run")
         await made.jobs.look()
-        job = await made.later(2 * HOUR, name="s.1")
+        job = await made.later(2 * HOUR, name="s.0")
         assert job.idle is not None
         assert job.idle.ends == "cancel"
-        await made.later(10 * LOOK, name="s.1")
-        ended = await made.rig.until("s.1", "cancelled")
+        await made.later(10 * LOOK, name="s.0")
+        ended = await made.rig.until("s.0", "cancelled")
         assert (ended.reason, "did not use its GPUs" in str(ended.message)) == ("IdleGpus", True)
 
 

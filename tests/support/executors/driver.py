@@ -1,5 +1,6 @@
 """A driver of GPUs with the interface of `pynvml`: a test says what its devices do."""
 
+# ruff: noqa: N802 - names of the library
 from __future__ import annotations
 
 import threading

@@ -1,5 +1,6 @@
 """The work of a pod's GPUs: read by the driver's library, written beside the rank's use, and known only while it is written anew."""
 
+# ruff: noqa: N802 - names of the library
 from __future__ import annotations
 
 import json
@@ -120,7 +121,8 @@ def leave(root: Path, rank: int, **use: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "expected"), [(0, 0.0), (55, 0.55), (1e9, 1.0), (-5, None), ("much", None), (True, None), (None, None)]
+    ("gpu", "expected"),
+    [(0, 0.0), (55, 0.55), (1e9, 1.0), (-5, None), ("much", None), (True, None), (None, None)],
 )
 def test_reports_of_ranks_are_checked(tmp_path: Path, gpu: object, expected: float | None) -> None:
     leave(tmp_path, 0, gpu=gpu, gpu_looks=3)

@@ -278,9 +278,7 @@ def check_counted(job: Job) -> None:
     if job.spec.replica is not None or not job.spec.per_worker.gpu:
         raise Refused(
             Reason.WRONG_STATE,
-            msg(
-                "job {name} has no GPUs that could be unused, so nothing ends it for that", name=job.title
-            ),
+            msg("job {name} has no GPUs that could be unused, so nothing ends it for that", name=job.title),
         )
     if not is_counted(job):
         raise Refused(
