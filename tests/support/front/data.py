@@ -245,6 +245,8 @@ class Data:
         self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": [], "attempts": []}
         self.why: Json | None = None
         self.decisions: list[Json] = []
+        self.keeps = True
+        """Whether a job can be kept yet."""
         self.idle_work = [
             idle_holding("server", "bo", "", 0, 9 * 3600.0, left_s=1500.0, ends="stop"),
             idle_holding(
@@ -454,8 +456,14 @@ class Data:
                 return self.teams.of_user(method, rest, body)
             case "GET", ["users", _, "idle_servers"], _:
                 return 200, []
-            case "GET", ["tenants", _, "idle_policy" | "idle_job_policy"], _:
-                return 200, {"after_minutes": 120, "grace_minutes": 30}
+            case "PUT", ["users", _, "jobs", name], "keep":
+                if not self.keeps:
+                    text = f"job {name} was kept for 1 d without using its GPUs, which is all there is"
+                    return 403, {"msg": text, "reason": "WrongState"}
+                kept = {"idle_s": 7260.0, "left_s": None, "kept_s": 3600.0 * body["hours"], "ends": "suspend"}
+                return 200, job(name.partition("@")[0], gpu=2.0, idle=kept, version=3)
+            case _, ["tenants", _, "idle_policy" | "idle_job_policy"], _:
+                return 200, body or {"after_minutes": 120, "grace_minutes": 30}
             case "GET", ["tenants", _, "idle_work"], _:
                 return 200, self.idle_work
             case "GET", ["quota_requests"], _:
