@@ -25,6 +25,7 @@ REASONS: Mapping[str, Callable[[], str]] = {
     "BudgetSpent": lambda: say("waits for budget"),
     "Suspended": lambda: say("suspended"),
     "StoppedEarly": lambda: say("stopped early"),
+    "IdleGpus": lambda: say("GPUs not used"),
     "Gated": lambda: say("held back"),
 }
 ORDERS: Mapping[str, Callable[[], str]] = {
@@ -53,6 +54,8 @@ NOTICE_EVENTS = (
     "asked",
     "answered",
     "idle",
+    "idle_job",
+    "idle_team",
     "alert",
     "resolved",
     "budget",

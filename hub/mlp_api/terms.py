@@ -17,6 +17,8 @@ NoticeEvent = Literal[
     "asked",
     "answered",
     "idle",
+    "idle_job",
+    "idle_team",
     "alert",
     "resolved",
     "budget",

@@ -79,6 +79,7 @@ _TITLES = {
     "environments": "Environments",
     "notices": "Notices of jobs",
     "idle_servers": "Idle notebook servers",
+    "idle_jobs": "Idle GPUs of jobs",
     "announcements": "Announcements",
     "alerts": "Alerts and silences",
     "metrics": "Metrics of jobs",

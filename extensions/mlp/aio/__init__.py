@@ -251,6 +251,7 @@ class AsyncJob:
     resume = _steered(Job.resume)
     resubmit = _steered(Job.resubmit)
     update = _steered(Job.update)
+    keep = _steered(Job.keep)
     delete = _looked(Job.delete)
     history = _looked(Job.history)
     metrics = _looked(Job.metrics)

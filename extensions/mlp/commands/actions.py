@@ -20,10 +20,11 @@ from mlp.commands.models import models
 from mlp.commands.outcomes import Outcomes, each, refusal
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
 from mlp.grammar.job_options import AGAIN, BY_NAME, OFFER, UPDATE, as_sent, seconds_meant
+from mlp.grammar.query_options import KEEP_HOURS
 from mlp.grammar.verbs import AUTO, ParsedLine
 from mlp.handles import compared_runs, sweeping
 from mlp.handles.job import Job, JobList, listed
-from mlp.language import say
+from mlp.language import say, says
 from mlp.rendering import job_picture, reasons, tables, words
 from mlp.rendering import usage as used
 from mlp.rendering.format import clock_time, span
@@ -216,6 +217,19 @@ def update(client: Client, call: ParsedLine) -> tables.Sentences:
     )
     first = say("It is first in the queue of its team.") if after["put_first"] else ""
     return tables.Sentences([sentences(line, first), *filter(None, [seconds_meant(asked)])], after)
+
+
+def keep(client: Client, call: ParsedLine) -> tables.Sentences:
+    """Keep a job whose unused GPUs would end it."""
+    hours = call.given.get("hours", KEEP_HOURS)
+    after = client.act("keep", call.names[0], call.given.get("user"), size={"hours": hours})
+    line = says(
+        "{job} is kept for 1 hour, whether it uses its GPUs or not.",
+        "{job} is kept for {n} hours, whether it uses its GPUs or not.",
+        hours,
+        job=words.title(after),
+    )
+    return tables.Sentences([line], after)
 
 
 def _again(job: str, after: Json) -> str:
@@ -477,6 +491,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "announce": announce,
     "alerts": alerts,
     "update": update,
+    "keep": keep,
     **dict.fromkeys(SUITS, steer),
 }
 """Functions of verbs that need one request and one answer. Each surface implements the other verbs itself, such as `submit` and `watch`."""

@@ -13,6 +13,7 @@ from mlp.language import say
 from mlp.rendering.words import SCOPE_PREFIX
 
 MODES = ("copy", "read-through")
+KEEP_HOURS, MOST_HOURS = 4, 24
 
 
 def _count(text: object) -> int:
@@ -24,6 +25,12 @@ def _count(text: object) -> int:
 def _some(text: object) -> int:
     if _count(text) < 1:
         raise ValueError(say("must be at least 1"))
+    return _count(text)
+
+
+def _hours(text: object) -> int:
+    if not 1 <= _count(text) <= MOST_HOURS:
+        raise ValueError(say("is not a number of hours from 1 to {most}", most=MOST_HOURS))
     return _count(text)
 
 
@@ -79,6 +86,7 @@ TENANT = Option("tenant", lambda: say("only those of this team"), name, None, "N
 OF_USER = Option(
     "user", lambda: say("owner of the job, for admins of the owner's team"), word(255), None, "NAME"
 )
+HOURS = Option("hours", lambda: say("hours from now on"), _hours, KEEP_HOURS, "N")
 RANK = Option("rank", lambda: say("only this rank"), _count, None, "R")
 TAIL = Option("tail", lambda: say("only the last N lines of each rank"), _some, None, "N")
 FOLLOW = Option("follow", lambda: say("continue until the job ends"), None, False, short="-f")

@@ -34,6 +34,7 @@ from mlp.grammar.query_options import (
     EXPIRES,
     FOLLOW,
     GRACE,
+    HOURS,
     IMAGE,
     JSON,
     LASTS,
@@ -119,6 +120,12 @@ VERBS: tuple[Verb, ...] = (
         lambda: say("change priority or time limit of a job that has not ended"),
         "job",
         (*UPDATE, OF_USER),
+    ),
+    Verb(
+        "keep",
+        lambda: say("keep a job whose unused GPUs its team would take back soon"),
+        "job",
+        (HOURS, OF_USER),
     ),
     Verb("delete", lambda: say("remove ended jobs with their files"), "jobs", (STATE, TENANT)),
     Verb(

@@ -284,6 +284,11 @@ class Job:
         self.data = self._client.act("update", self.reference, self.user, size=given)
         return self
 
+    def keep(self, hours: int = 4) -> Job:
+        """Keep it for some hours, 24 at most, where its team would take its unused GPUs back soon."""
+        self.data = self._client.act("keep", self.reference, self.user, size={"hours": hours})
+        return self
+
     def delete(self) -> None:
         """Remove it with its files; only after it ended."""
         self._client.delete(self.reference, self.user)

@@ -270,6 +270,8 @@ def text(snapshot: Json) -> str:
         lines.append(f"  {used}")
     if of_others := words.memory_of_earlier_runs(job):
         lines.append(f"  {of_others}")
+    if unused := words.unused_gpus(job):
+        lines.append(f"  {unused}")
     lines += [f"  {line}" for line in _stages(snapshot)]
     width = max((len(name) for name in drawn(snapshot)), default=0)
     for name in drawn(snapshot):

@@ -350,6 +350,30 @@ def memory_of_earlier_runs(found: Mapping[str, Any]) -> str:
     return say("{text}; --ram auto takes {fitting}.", text=capital(text), fitting=memory(fitting))
 
 
+def unused_gpus(job: Mapping[str, Any]) -> str:
+    """Write that a job does not use its GPUs, what follows of it and what helps; empty where nothing is known of that.
+
+    The monitor writes the same (`widgets/src/core/jobs/idle.ts`).
+    """
+    idle = job.get("idle") or {}
+    if not idle.get("idle_s") and not idle.get("kept_s"):
+        return ""
+    time, left = span(idle.get("idle_s") or 0), idle.get("left_s")
+    if left is not None:
+        said = {"time": time, "left": span(left), "command": command(f"keep {reference(job)}")}
+        if idle.get("ends") == "cancel":
+            return say(
+                "Its GPUs were not used for {time}, and it is cancelled in {left}. To keep it: {command}",
+                **said,
+            )
+        return say(
+            "Its GPUs were not used for {time}, and it is suspended in {left}. To keep it: {command}", **said
+        )
+    if idle.get("kept_s"):
+        return say("It is kept for {left}, whether it uses its GPUs or not.", left=span(idle["kept_s"]))
+    return say("Its GPUs were not used for {time}.", time=time)
+
+
 def unknown_start(why: Mapping[str, Any]) -> str:
     """Write why nobody can tell when a waiting job starts; empty where it can be told, or nothing is known."""
     because = bare(str(why.get("expected_because") or ""))  # a sentence, where it is the verdict itself

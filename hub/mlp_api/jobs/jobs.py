@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from mlp_api.jobs.earlier_runs import MemoryOfEarlierRuns, RunForecast
+from mlp_api.jobs.idle_jobs import JobIdle
 from mlp_api.localized import Detail, Text
 from mlp_api.types import NAME_PATTERN, Counted, Fact, Gpu, Name, Request, Response
 
@@ -264,7 +265,8 @@ class Job(Response):
 
     `expected_start` comes from time limits: it is the latest time unless more important work arrives.
     `forecast` comes from earlier runs. It is null if fewer than two are known. `memory` is the memory that
-    earlier runs used, in the answer about one job; it is null in lists and streams.
+    earlier runs used, in the answer about one job; it is null in lists and streams. `idle` is about the GPUs of a running job
+    that it does not use, where its team has a policy for them; null otherwise.
     """
 
     name: str
@@ -323,6 +325,7 @@ class Job(Response):
     env_name: str | None
     env_lock: str | None
     memory: MemoryOfEarlierRuns | None
+    idle: JobIdle | None
 
 
 class Verdict(Response):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mlp_hub.api.resources.accounts import identity, idle_servers, notices, people, session, tokens, users
 from mlp_hub.api.resources.apps import app_gate, apps
-from mlp_hub.api.resources.jobs import jobs, metrics, runs, runtimes, streams, sweeps
+from mlp_hub.api.resources.jobs import idle_jobs, jobs, metrics, runs, runtimes, streams, sweeps
 from mlp_hub.api.resources.platform import (
     accounting,
     alerts,
@@ -42,6 +42,7 @@ _MODULES = (
     secrets,
     notices,
     idle_servers,
+    idle_jobs,
     alerts,
     announcements,
     app_gate,

@@ -138,6 +138,12 @@ class Reason(StrEnum):
         "stopped early",
         "It is a trial of a sweep, and enough others were as good or better at the same step; its quota was given back.",
     )
+    IDLE_GPUS = (
+        "IdleGpus",
+        "GPUs not used",
+        "It held GPUs and did not use them for as long as its team allows; it waits to be resumed, or, as a trial of a sweep, was cancelled.",
+        msg("being resumed"),
+    )
     GATED = (
         "Gated",
         "held back",

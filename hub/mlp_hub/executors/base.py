@@ -215,6 +215,26 @@ class DiskUse:
     unlinked: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class AttemptWork:
+    """Work of an attempt since the last look, or a minute before.
+
+    `gpu` is the most that any engine of its GPUs did, from 0 to 1, `cores` the most that any of its ranks uses now. None: it is
+    not known of all its GPUs, or ranks. Of a GPU that attempts share, the work of each counts for all.
+    """
+
+    gpu: float | None = None
+    cores: float | None = None
+
+
+def most_of(values: Iterable[float | None], enough: float) -> float | None:
+    """Return the most of several measures; None if one is not known, unless another has `enough` of it."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    most = max(known, default=None)
+    return most if len(known) == len(found) or (most is not None and most >= enough) else None
+
+
 STATE = "\r\x1b[J"
 """Contract: before a text that takes the place of all that its line had until then; `sandbox/shim/logs/screen.py` makes it."""
 BREAK = "\x1b[E"
@@ -426,6 +446,10 @@ class Executor(Protocol):
 
     async def known(self) -> Sequence[str]:
         """List all attempts with anything left here, those that have ended too, so that leftovers can be swept."""
+        ...
+
+    async def work_of(self, attempts: Collection[str]) -> Mapping[str, AttemptWork]:
+        """Return what these attempts, which hold GPUs, were seen to do; one that does not run is left out."""
         ...
 
     def on_change(self, callback: Callable[[str], None]) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """Use of one GPU. `utilization` is the part of time in which it computed, from 0 to 1; sizes are bytes."""
+    """Use of one GPU. `utilization` is the part of time in which it computed, from 0 to 1, None where that is not measured; sizes are bytes."""
 
     index: int
-    utilization: float
+    utilization: float | None
     memory_used: int
     memory_total: int
     temperature_c: float | None = None

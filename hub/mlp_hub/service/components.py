@@ -35,6 +35,8 @@ from mlp_hub.service.given import Given
 from mlp_hub.service.health.problems import Problems, Source, own_problems
 from mlp_hub.service.health.provider import ProviderWatch
 from mlp_hub.service.jobs.external import ExternalJobIntake
+from mlp_hub.service.jobs.idle_jobs import IdleJobs
+from mlp_hub.service.jobs.idle_of_teams import IdleOfTeams
 from mlp_hub.service.jobs.log_feed import LogFeeds
 from mlp_hub.service.jobs.queue import ClusterQueue
 from mlp_hub.service.jobs.service import JobService
@@ -438,6 +440,7 @@ class Components(Given):
                 p.leads_now,
                 p.metrics.lag,
                 p.audit_shipping.delays,
+                lambda: p.idle_jobs.gpus_by_node(),  # noqa: PLW0108 - which are made later
             ),
             p.clock,
             p.policy.monitoring,
@@ -552,6 +555,16 @@ class Components(Given):
         lambda p: IdleServerStops(p.db, p.clock, p.notices.outbox),
         start=IdleServerStops.start,
         tidy=IdleServerStops.look,
+    )
+    idle_jobs: Made[IdleJobs] = Made(
+        lambda p: IdleJobs(p.board, p.executor, p.clock, p.notices.outbox, p.submissions.to_wire),
+        start=IdleJobs.start,
+        tidy=IdleJobs.look,
+    )
+    idle_of_teams: Made[IdleOfTeams] = Made(
+        lambda p: IdleOfTeams(p.db, p.idle_servers, p.idle_jobs, p.clock, p.notices.outbox),
+        start=IdleOfTeams.start,
+        tidy=IdleOfTeams.tell,
     )
     member_caps: Made[MemberCaps] = Made(lambda p: MemberCaps(p.db, p.tenants, p.clock))
     joining: Made[Joining] = Made(lambda p: Joining(p.db, p.tenants, p.clock, p.notices.outbox, p.provider))

@@ -319,3 +319,11 @@ class RunRow:
     params: Mapping[str, ParamValue]
     metrics: Mapping[str, MetricSummary]
     trial: tuple[str, int] | None  # its sweep's name, and which of its trials
+
+
+@dataclass(frozen=True, slots=True)
+class IdleTold:
+    """Time of the last notice to the admins of a tenant about idle work, in seconds since the epoch."""
+
+    tenant: str
+    at: float

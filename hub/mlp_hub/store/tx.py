@@ -36,6 +36,7 @@ from mlp_hub.store.repos.workload.accounting import Accounting
 from mlp_hub.store.repos.workload.budgets import Budgets
 from mlp_hub.store.repos.workload.capacity import Bookings, DrainedNodes
 from mlp_hub.store.repos.workload.caps import Caps
+from mlp_hub.store.repos.workload.idle_jobs import IdleJobPolicies, IdleTolds
 from mlp_hub.store.repos.workload.idle_servers import IdleCountdowns, IdlePolicies
 from mlp_hub.store.repos.workload.ledger import Requests
 from mlp_hub.store.repos.workload.over_time import OverTimeSums
@@ -194,6 +195,16 @@ class Tx:
     def idle_countdowns(self) -> IdleCountdowns:
         """Countdowns of idle notebook servers."""
         return IdleCountdowns(self.connection)
+
+    @cached_property
+    def idle_job_policies(self) -> IdleJobPolicies:
+        """Policies of tenants for jobs that hold GPUs without use."""
+        return IdleJobPolicies(self.connection)
+
+    @cached_property
+    def idle_told(self) -> IdleTolds:
+        """Times of the last notices to admins of tenants about idle work."""
+        return IdleTolds(self.connection)
 
     @cached_property
     def caps(self) -> Caps:

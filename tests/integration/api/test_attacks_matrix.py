@@ -28,6 +28,7 @@ from mlp_api.accounts.users import (
 )
 from mlp_api.apps.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps.apps import AppCreate, AppScale
+from mlp_api.jobs.idle_jobs import IdleJobPolicySet, JobKeep
 from mlp_api.jobs.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
 from mlp_api.jobs.metrics import MetricBatch
 from mlp_api.jobs.runs import RunsAct, RunUpdate
@@ -381,6 +382,8 @@ VALID: dict[Any, dict[str, Any]] = {
     IdleServerPolicySet: {"after_minutes": 5, "grace_minutes": 5},
     ServerUseReport: {"idle_s": 1e6},
     ServerKeep: {"hours": 1},
+    IdleJobPolicySet: {"after_minutes": 5, "grace_minutes": 5},
+    JobKeep: {"hours": 1},
     BudgetSet: {"amount": "1000"},
     JoinAsk: {"tenant": "theirs"},
     JobCreate: {"name": "theirs", "code": "x"},

@@ -36,6 +36,17 @@ class TestAttempts(Contract):
             assert seen.started_at <= seen.finished_at
             assert [(r.rank, r.state, r.exit_code) for r in seen.ranks] == [(0, "finished", 0)]
 
+    async def test_the_work_of_an_attempt_is_of_one_that_runs(self) -> None:
+        async with self.executing() as executor:
+            spec = self.attempt("lasts")
+            await executor.start(spec)
+            await self.wait(executor, spec.attempt, AttemptPhase.RUNNING)
+            found = await executor.work_of([spec.attempt, "nobody.0"])
+            assert list(found) == [spec.attempt]
+            assert found[spec.attempt].gpu is None, "it has none"
+            await executor.stop(spec.attempt, 0.0)
+            await self.wait(executor, spec.attempt, AttemptPhase.STOPPED)
+
     async def test_a_failing_rank_fails_the_attempt_and_is_named(self) -> None:
         async with self.executing() as executor:
             spec = self.attempt("fails")

@@ -30,6 +30,7 @@ from support.front.shapes import (
     file,
     forecast,
     holding,
+    idle_holding,
     job,
     model,
     simulation,
@@ -244,6 +245,25 @@ class Data:
         self.frames: dict[str, list[Json]] = {"metrics": [], "log": [], "events": [], "attempts": []}
         self.why: Json | None = None
         self.decisions: list[Json] = []
+        self.keeps = True
+        """Whether a job can be kept yet."""
+        self.idle_work = [
+            idle_holding("server", "bo", "", 0, 9 * 3600.0, left_s=1500.0, ends="stop"),
+            idle_holding(
+                "job",
+                "ann",
+                "pretrain",
+                2,
+                7800.0,
+                gpu=2.0,
+                cpu=16.0,
+                ram=65536,
+                left_s=540.0,
+                ends="suspend",
+            ),
+            idle_holding("job", "cy", "search", 1, 5400.0, gpu=0.5, ends="suspend", kept_s=7200.0),
+            idle_holding("server", "dee", "big", 0, 4000.0, ram=32768),
+        ]
         self.audit = [
             audited(
                 5, "system", "booking.short", "conference-demo", "teal", message="needs 8 cpu, 6 are left"
@@ -436,8 +456,16 @@ class Data:
                 return self.teams.of_user(method, rest, body)
             case "GET", ["users", _, "idle_servers"], _:
                 return 200, []
-            case "GET", ["tenants", _, "idle_policy"], _:
-                return 200, {"after_minutes": 120, "grace_minutes": 30}
+            case "PUT", ["users", _, "jobs", name], "keep":
+                if not self.keeps:
+                    text = f"job {name} was kept for 1 d without using its GPUs, which is all there is"
+                    return 403, {"msg": text, "reason": "WrongState"}
+                kept = {"idle_s": 7260.0, "left_s": None, "kept_s": 3600.0 * body["hours"], "ends": "suspend"}
+                return 200, job(name.partition("@")[0], gpu=2.0, idle=kept, version=3)
+            case _, ["tenants", _, "idle_policy" | "idle_job_policy"], _:
+                return 200, body or {"after_minutes": 120, "grace_minutes": 30}
+            case "GET", ["tenants", _, "idle_work"], _:
+                return 200, self.idle_work
             case "GET", ["quota_requests"], _:
                 return 200, [r for r in self.teams.requests if r["state"] == "open"]
             case "GET", ["tenants", name, "audit"], _:

@@ -160,6 +160,7 @@ def job(name: str, **change: Any) -> Json:
         "progress_since": when(-120),
         "put_first": False,
         "memory": None,
+        "idle": None,
         "version": 1,
     } | change
 
@@ -436,3 +437,21 @@ def model(name: str, version: int = 1, **change: Any) -> Json:
         "format": "safetensors", "main": "model.safetensors", "pickled": False, "facts": {"tensors": "4"},
         "message": "", "lineage": lineage, "created_at": when(-900), **change,
     }  # fmt: skip
+
+
+def idle_holding(
+    kind: str, user: str, name: str, run: int, idle_s: float, ends: str | None = None, **held: float
+) -> Json:
+    """Return what a team holds and nobody uses."""
+    plain: Json = {"cpu": 2.0, "gpu": 0.0, "ram": 4096, "left_s": None, "kept_s": 0.0}
+    return {
+        "kind": kind,
+        "user": user,
+        "name": name,
+        "run": run,
+        "idle_s": idle_s,
+        "idle_since": "2026-09-24T08:00:00Z",
+        "ends": ends,
+        **plain,
+        **held,
+    }

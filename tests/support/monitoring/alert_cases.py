@@ -79,8 +79,8 @@ CASES: dict[str, tuple[Series, Series]] = {
     ),
     # idle GPUs that nobody holds are nobody's
     "MLPGpuIdle": (
-        {'mlp_node_gpu_utilization_ratio{node="n1",gpu="0"}': "0.01x200", 'mlp_node_held{node="n1",resource="gpu"}': "1x200"},
-        {'mlp_node_gpu_utilization_ratio{node="n1",gpu="0"}': "0.01x200", 'mlp_node_held{node="n1",resource="gpu"}': "0x200"},
+        {'mlp_node_idle_gpus{node="n1"}': "2x200"},
+        {'mlp_node_idle_gpus{node="n1"}': "0x200"},
     ),
     "MLPDiskFull": (disk(9), disk(11)),
     "MLPDatabaseSlow": (

@@ -36,6 +36,7 @@ OF_ANOTHERS_JOB = {
     "PUT /users/{user}/jobs/{job}:update": "an admin of the tenant orders its queue",
     "PUT /users/{user}/jobs/{job}:cancel": "an admin of the tenant can free what a member's job holds",
     "PUT /users/{user}/jobs/{job}:suspend": "same",
+    "PUT /users/{user}/jobs/{job}:keep": "an admin of the tenant can keep what its policy would end",
     "PUT /users/{user}/sweeps/{sweep}:cancel": "same, of all trials of a sweep",
 }
 """What who is not its owner may do to a job, besides looking."""
@@ -60,6 +61,7 @@ FOR_THE_PLATFORM = {
 TENANT_ADMINS_WRITE = {
     "PUT /tenants/{tenant}/caps",
     "PUT /tenants/{tenant}/idle_policy",
+    "PUT /tenants/{tenant}/idle_job_policy",
     "POST /tenants/{tenant}/quota_requests",
     "DELETE /tenants/{tenant}/quota_requests/{request}",
     "PUT /tenants/{tenant}/joins/{user}:approve",

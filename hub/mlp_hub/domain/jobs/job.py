@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, Literal
 
 from mlp_hub.domain.jobs import names
+from mlp_hub.domain.jobs.idle_gpus import GpuIdle
 from mlp_hub.domain.jobs.stages import NO_TIMES, StageTimes
 from mlp_hub.domain.machine import Machine
 from mlp_hub.domain.resources import Resources
@@ -378,6 +379,9 @@ class Job:
         NO_TIMES  # of the present attempt, as far as its timeline has them; none once it has ended
     )
     steered: Steered = AS_SUBMITTED  # `spec` says what holds
+    idle: GpuIdle | None = (
+        None  # while it runs: the GPUs that it holds and does not use, where its team has a policy
+    )
     version: int = 0  # grows with each stored change
 
     @property

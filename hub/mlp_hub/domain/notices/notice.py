@@ -25,6 +25,10 @@ class NoticeKind(StrEnum):
     ASKED = "asked"  # somebody asks for what they decide on
     ANSWERED = "answered"  # what they asked for is decided
     IDLE = "idle"  # a notebook server of theirs is not used, and is stopped soon
+    IDLE_JOB = (
+        "idle_job"  # a job of theirs holds GPUs that it does not use, and ends soon, or has ended for that
+    )
+    IDLE_TEAM = "idle_team"  # servers and jobs of their team hold what nobody uses; once a day at most
     ALERT = "alert"  # an alert fires, of the platform or of their team
     RESOLVED = "resolved"  # that alert is over
     BUDGET = "budget"  # a team has spent a part of its budget
@@ -37,6 +41,7 @@ class AskedFor(StrEnum):
     QUOTA = "quota"
     SERVER = "server"  # nobody asks: a notice about a notebook server
     BUDGET = "budget"
+    IDLE = "idle"  # nobody asks: servers and jobs of a team that nobody uses
 
 
 class ChannelKind(StrEnum):
@@ -56,12 +61,16 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.ASKED: msg("A request waits for your answer, of team {tenant}"),
     NoticeKind.ANSWERED: msg("Your request has an answer, of team {tenant}"),
     NoticeKind.IDLE: msg("Your notebook server is idle, of team {tenant}"),
+    NoticeKind.IDLE_JOB: msg("{job} does not use its GPUs"),
+    NoticeKind.IDLE_TEAM: msg("Idle servers and GPUs of team {tenant}"),
     NoticeKind.ALERT: msg("Alert {alert} fires"),
     NoticeKind.RESOLVED: msg("Alert {alert} is over"),
     NoticeKind.BUDGET: msg("Team {tenant} has spent a part of its budget"),
 }
 """Headline of each; {job} is its title, {tenant} whose request it is, {alert} the alert's rule."""
-OF_REQUESTS = frozenset({NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.IDLE, NoticeKind.BUDGET})
+OF_REQUESTS = frozenset(
+    {NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.IDLE, NoticeKind.IDLE_TEAM, NoticeKind.BUDGET}
+)
 """Kinds of notices about requests, servers and budgets of teams."""
 OF_ALERTS = frozenset({NoticeKind.ALERT, NoticeKind.RESOLVED})
 """Kinds of notices about alerts; `name` is the alert's rule, and `tenant` is empty where it is about the platform."""

@@ -21,14 +21,17 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from mlp_hub.domain.errors import OutOfReach
+from mlp_hub.domain.jobs.idle_gpus import WORKS_CORES, WORKS_GPU
 from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.executors.base import (
     AttemptKey,
     AttemptPhase,
+    AttemptWork,
     CannotStart,
     DiskUse,
     LaunchSpec,
     Observation,
+    most_of,
 )
 from mlp_hub.executors.external import ExternalJobs
 from mlp_hub.executors.kubernetes import no_pods, pod_problems, records
@@ -116,6 +119,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         self.workspace = SharedVolumeWorkspace(at.directories, self._fence)
         self._tending = SyncLoop(self._advance)
         self._put_off: set[str] = set()
+        self._gpu_looks: dict[str, dict[int, int]] = {}  # of ranks, at the last look at their work
         self._again: asyncio.TimerHandle | None = None
         self._again_s = AGAIN_S
         self._closed = False
@@ -260,6 +264,24 @@ class KubernetesExecutor(SharedVolumeLogs):
         """Tell nothing: only a node knows what processes of its pods write, and asking it would be a call for each node."""
         del whose
         return {}
+
+    async def work_of(self, attempts: Collection[str]) -> Mapping[str, AttemptWork]:
+        """Return the work of GPUs as ranks wrote it; None where a rank has not written since the last look."""
+        claims = [claim for one in attempts if (claim := self._cache.claims.get(one)) is not None]
+        found = {claim.attempt: await self._look(self._work, claim) for claim in claims}
+        self._gpu_looks = {one: looks for one, (_, looks) in found.items()}
+        return {one: work for one, (work, _) in found.items()}
+
+    def _work(self, claim: AttemptClaim) -> tuple[AttemptWork, dict[int, int]]:
+        about = claim.about
+        ranks = records.read(self._directories.workspace(about.of_run), claim.attempt, len(about.roles))
+        running = {n: one.use or records.RankUse() for n, one in ranks.items() if one.state == "running"}
+        before = self._gpu_looks.get(claim.attempt, {})
+        gpus = [use.gpu if use.gpu_looks != before.get(n, 0) else None for n, use in running.items()]
+        cores = [use.cpu for use in running.values()]
+        unseen: list[float | None] = [None] * (len(about.roles) - len(ranks))
+        work = AttemptWork(most_of(gpus + unseen, WORKS_GPU), most_of(cores + unseen, WORKS_CORES))
+        return work, {n: use.gpu_looks for n, use in running.items()}
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call back with an attempt id, on the event loop, whenever looking again is worth it."""

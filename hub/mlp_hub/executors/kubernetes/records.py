@@ -40,7 +40,10 @@ _STATES = ("running", "finished", "failed", "stopped")
 
 @dataclass(frozen=True, slots=True)
 class RankUse:
-    """Report of a rank's use, now and so far: cores and MiB, as `RankStatus` has them."""
+    """Report of a rank's use, now and so far: cores and MiB, as `RankStatus` has them.
+
+    `gpu` is the most that an engine of its GPUs did in a minute, from 0 to 1, after `gpu_looks` looks at them.
+    """
 
     cpu: float | None = None
     ram: int | None = None
@@ -48,6 +51,8 @@ class RankUse:
     cpu_peak: float | None = None
     ram_mean: int | None = None
     ram_peak: int | None = None
+    gpu: float | None = None
+    gpu_looks: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +135,9 @@ def _with_use(record: RankRecord, content: dict[str, Any] | None) -> RankRecord:
     cores = (_cores(content.get(name)) for name in ("cpu", "cpu_mean", "cpu_peak"))
     cpu, cpu_mean, cpu_peak = cores
     ram, ram_mean, ram_peak = (_mib(content.get(name)) for name in ("ram", "ram_mean", "ram_peak"))
-    use = RankUse(cpu, ram, cpu_mean, cpu_peak, ram_mean, ram_peak)
+    percent, looks = _number(content.get("gpu")), _whole(content.get("gpu_looks")) or 0
+    gpu = None if percent is None else min(percent, 100.0) / 100
+    use = RankUse(cpu, ram, cpu_mean, cpu_peak, ram_mean, ram_peak, gpu, looks)
     said = None if use == RankUse() else use
     return replace(record, use=said, first_line_at=_number(content.get("first_line_at")))
 

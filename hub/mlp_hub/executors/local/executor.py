@@ -15,13 +15,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from mlp_hub import durable, sandbox
+from mlp_hub.domain.jobs.idle_gpus import WORKS_CORES, WORKS_GPU
 from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
 from mlp_hub.domain.jobs.names import reference
 from mlp_hub.domain.jobs.stages import StageTimes
@@ -31,16 +32,19 @@ from mlp_hub.executors.base import (
     AskedToEnd,
     AttemptKey,
     AttemptPhase,
+    AttemptWork,
     CannotStart,
     DiskUse,
     LaunchSpec,
     Observation,
     TenantPlace,
     check_placement,
+    most_of,
 )
 from mlp_hub.executors.local import disk
 from mlp_hub.executors.local.environments import LocalEnvironments
 from mlp_hub.executors.local.gpu_jobs import GpuJobFiles
+from mlp_hub.executors.local.gpu_meter import GpuMeter
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.local.machine_use import read_node_use
 from mlp_hub.executors.local.node import gpus, local_node
@@ -160,6 +164,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         self._fork_server = ForkServer()
         self._gpu_jobs = None if gpu_jobs is None else GpuJobFiles(gpu_jobs, _numbers)
         self._meter = ProcessMeter()
+        self._gpu_meter = GpuMeter()
         self._callbacks: list[Callable[[str], None]] = []
         self._watch = Watch(self._changed)
         self._watching: set[str] = set()
@@ -171,6 +176,8 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         # each their own: those that all share may be waiting for processes to end
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
         self._disk_looker = ThreadPoolExecutor(1, "processes")
+        self._gpu_looker = ThreadPoolExecutor(1, "gpus")  # a driver may hang
+        self._gpus_looked_at: Future[dict[str, AttemptWork]] | None = None
         self._uses: TimeSlices[str | Home, DiskUse] = TimeSlices()
 
     # -- the interface
@@ -263,6 +270,14 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:
         """Ask the kernel about the processes in these attempts' sandboxes, and in those of these users' servers."""
         return await asyncio.get_running_loop().run_in_executor(self._disk_looker, self._disk_use, whose)
+
+    async def work_of(self, attempts: Collection[str]) -> Mapping[str, AttemptWork]:
+        """Ask the driver about the devices of these attempts, and the kernel about their processes."""
+        await self._open()
+        if self._gpus_looked_at is not None and not self._gpus_looked_at.done():
+            raise TimeoutError("the driver of the GPUs has not answered yet")
+        self._gpus_looked_at = self._gpu_looker.submit(self._work_of, list(attempts))
+        return await asyncio.wrap_future(self._gpus_looked_at)
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
         """Return the state of these attempts."""
@@ -413,6 +428,23 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         devices = self.workspace.devices()
         asked = {one: partial(disk.use_of, self._sandboxes_of(one), devices) for one in whose}
         return dict(self._uses.measure_due(asked, lambda _: LOOK_EVERY_S, hurry=True))
+
+    def _work_of(self, attempts: Collection[str]) -> dict[str, AttemptWork]:
+        running = {}
+        for attempt in attempts:
+            run_dir = self._dir(attempt)
+            state, about = sandbox.inspect(run_dir), self._about_of(attempt, run_dir)
+            if state.phase is SandboxPhase.RUNNING and about is not None:
+                running[attempt] = state, [int(device) for device in about["gpus"]]
+        done = self._gpu_meter.look({device for _, devices in running.values() for device in devices})
+        found = {}
+        for attempt, (state, devices) in running.items():
+            ranks = [
+                rank for rank in self._ranks(attempt, self._dir(attempt), state) if rank.state == "running"
+            ]
+            gpu = most_of((done[device] for device in devices), WORKS_GPU)
+            found[attempt] = AttemptWork(gpu, most_of((rank.cpu for rank in ranks), WORKS_CORES))
+        return found
 
     def _sandboxes_of(self, whose: str | Home) -> Iterable[str]:
         if isinstance(whose, Home):

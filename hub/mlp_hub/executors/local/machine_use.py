@@ -89,7 +89,7 @@ def _gpu(nvml: Any, number: int) -> GpuUse:
     memory = nvml.nvmlDeviceGetMemoryInfo(handle)
     return GpuUse(
         int(nvml.nvmlDeviceGetMinorNumber(handle)),
-        _measured(nvml, lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100) or 0.0,
+        _measured(nvml, lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100),
         int(memory.used),
         int(memory.total),
         _measured(nvml, lambda: float(nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))),

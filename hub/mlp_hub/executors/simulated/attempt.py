@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, overload
 
 from mlp_hub.domain.jobs.job import Cause, Failure
 from mlp_hub.executors.base import AttemptPhase, LogLine
@@ -21,7 +21,8 @@ class Script:
     SIM_DURATION (default 1), SIM_START (time until the ranks run, default 0), SIM_EXIT (exit code of SIM_RANK,
     default 0), SIM_SIGNAL, SIM_STOP (how long it takes to end when asked to, default 0), SIM_RAM (MiB that each rank
     used at most, default: not known), SIM_OOM (whether SIM_RANK runs out of memory, default 0), SIM_LOST (lines of its
-    output that could not be written, default 0), SIM_DEAF (whether it ignores the request to end, default 0).
+    output that could not be written, default 0), SIM_DEAF (whether it ignores the request to end, default 0). SIM_GPU
+    (what an engine of its GPUs does, from 0 to 1) and SIM_CPU (cores that a rank uses) are not known by default.
     """
 
     duration: float = 1.0
@@ -34,6 +35,8 @@ class Script:
     out_of_memory: bool = False
     lost_lines: int = 0
     deaf: bool = False
+    gpu: float | None = None
+    cpu: float | None = None
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Script:
@@ -49,6 +52,8 @@ class Script:
             out_of_memory=bool(_number(env, "SIM_OOM", 0)),
             lost_lines=int(_number(env, "SIM_LOST", 0)),
             deaf=bool(_number(env, "SIM_DEAF", 0)),
+            gpu=_number(env, "SIM_GPU", None),
+            cpu=_number(env, "SIM_CPU", None),
         )
 
 
@@ -134,7 +139,11 @@ def from_json(plain: dict[str, Any]) -> SimulatedAttempt:
     return SimulatedAttempt(**{**plain, **lists, "of": of, "script": Script(**plain["script"])})
 
 
-def _number(env: Mapping[str, str], name: str, default: float) -> float:
+@overload
+def _number(env: Mapping[str, str], name: str, default: float) -> float: ...
+@overload
+def _number(env: Mapping[str, str], name: str, default: None) -> float | None: ...
+def _number(env: Mapping[str, str], name: str, default: float | None) -> float | None:
     given = env.get(name)
     if given is None:
         return default

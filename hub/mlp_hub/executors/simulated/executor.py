@@ -26,6 +26,7 @@ from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors.base import (
     AttemptKey,
     AttemptPhase,
+    AttemptWork,
     DiskUse,
     LaunchSpec,
     LogChunk,
@@ -194,6 +195,13 @@ class SimulatedExecutor(Fenced):
     async def disk_use(self, whose: Collection[str | Home]) -> Mapping[str | Home, DiskUse]:
         """Tell of nothing: simulated ranks write nothing, and no server runs on simulated nodes."""
         return dict.fromkeys(whose, DiskUse())
+
+    async def work_of(self, attempts: Collection[str]) -> Mapping[str, AttemptWork]:
+        """Return what the scripts of running attempts say."""
+        known = [a for id_ in attempts if (a := self._attempts.get(id_)) is not None]
+        now = self._clock()
+        running = [a for a in known if a.phase(now) is AttemptPhase.RUNNING]
+        return {a.id: AttemptWork(a.script.gpu, a.script.cpu) for a in running}
 
     def address(self, attempt: str) -> str:  # noqa: ARG002
         """Return an empty address: a simulated program answers nobody."""

@@ -15,8 +15,8 @@ from mlp_hub.service.admission.reason_counts import ReasonCounts
 from mlp_hub.service.state.board import Board, WaitChanged
 from mlp_hub.service.state.bus import QUEUE_TOPIC, job_topic
 
-_OWN = frozenset({Reason.GATED, Reason.SUSPENDED})
-"""Reasons of waiting that the job's own user chose."""
+_OWN = frozenset({Reason.GATED, Reason.SUSPENDED, Reason.IDLE_GPUS})
+"""Reasons of waiting that only the job's own user ends."""
 
 
 class WaitReasons:

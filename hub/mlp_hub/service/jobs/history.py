@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from mlp_hub.domain.errors import Reason
 from mlp_hub.store.records import EndedJob, JobEvent
 from mlp_language.message import NOTHING, Message, Span, msg
 
@@ -56,7 +57,7 @@ def last_stop(events: Iterable[JobEvent]) -> RecordedStop | None:
             kind = "preempted" if asked and event.kind == "requeued" else event.kind
             message = asked if kind == "preempted" else event.message
             if kind == "suspended":
-                message = msg("suspended by its user")
+                message = event.message if event.reason == Reason.IDLE_GPUS else msg("suspended by its user")
             found = RecordedStop(kind, event.time, message, began)
             began, asked = None, NOTHING
     return found

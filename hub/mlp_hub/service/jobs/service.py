@@ -18,6 +18,7 @@ from mlp_hub.service.jobs import steering, wire
 from mlp_hub.service.jobs.history import LOOKS_BACK, kept_words, last_stop, suspended_at
 from mlp_hub.service.jobs.stages import STEPS, attempts_of
 from mlp_hub.service.jobs.submissions import Submissions
+from mlp_hub.service.lifecycle.next_action import grace_note
 from mlp_hub.service.lifecycle.targets import store_aimed
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state import former_members
@@ -158,12 +159,14 @@ class JobService:
                 text = msg("{text}; {full}", text=text, full=full)
             outlook = self._forecasts.outlook_of(job)
             return wire.why_to(job, Why((), None, 0, None, text, outlook=outlook), stopped)
-        text = msg("suspended by its user; resume it to continue")
+        text, reason = msg("suspended by its user; resume it to continue"), Reason.SUSPENDED
         if await self._has_left(job):
             text = former_members.suspended_message(job.spec)
         elif job.message == former_members.suspended_message(job.spec):
             text = former_members.resumable_message(job.spec)
-        return wire.why_to(job, Why((Verdict(Reason.SUSPENDED, text),), None, 0, None, text), stopped)
+        elif job.reason == Reason.IDLE_GPUS:
+            text, reason = job.message, Reason.IDLE_GPUS
+        return wire.why_to(job, Why((Verdict(reason, text),), None, 0, None, text), stopped)
 
     async def _stopped(self, job: Job) -> jobs_api.Stopped | None:
         """Say what became of the last attempt of a job that waits, starts or runs again."""
@@ -306,7 +309,10 @@ class JobService:
             since = job.queued_at
             if job.phase is Phase.SUSPENDED and suspended is not None and since is not None:
                 since += max(self._clock() - suspended, 0.0)
-            return replace(job, target=Target.RESIZE if resizes else Target.RUN, queued_at=since)
+            aimed = replace(job, target=Target.RESIZE if resizes else Target.RUN, queued_at=since)
+            if job.reason == Reason.IDLE_GPUS and job.phase in _RUNS:  # why it was to stop, which it does not
+                return replace(aimed, reason=None, message=grace_note(aimed) or NOTHING)
+            return aimed
 
         return await self._aim(context, user, name, aim, msg("asked to resume"))
 

@@ -10,6 +10,7 @@ import msgspec
 from mlp_api import types as api_types
 from mlp_api.jobs import jobs as jobs_api
 from mlp_api.jobs.earlier_runs import MemoryOfEarlierRuns
+from mlp_api.jobs.idle_jobs import JobIdle
 from mlp_api.jobs.jobs import Sureness
 from mlp_api.localized import Detail, Text
 from mlp_hub.domain.errors import Reason, Refused
@@ -174,7 +175,21 @@ def job_to(
         source=None if spec.brought is None else spec.brought.title,
         env_lock=None if spec.environment is None else spec.environment.lock or None,
         memory=memory,
+        idle=idle_to(job),
     )
+
+
+def ends_of(job: Job) -> Literal["suspend", "cancel"]:
+    """Return what the end of a countdown of unused GPUs does: a sweep would wait for a suspended trial for ever."""
+    return "suspend" if job.spec.trial is None else "cancel"
+
+
+def idle_to(job: Job) -> JobIdle | None:
+    """Return the unused GPUs of a job, None where it uses them, or nothing is known."""
+    idle = job.idle
+    if idle is None:
+        return None
+    return JobIdle(idle_s=idle.idle_s, left_s=idle.left_s, kept_s=idle.kept_s, ends=ends_of(job))
 
 
 def rank_to(rank: RankStatus) -> jobs_api.Rank:

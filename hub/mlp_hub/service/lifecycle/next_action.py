@@ -281,9 +281,18 @@ def _move(
 
 def _moved(job: Job, phase: Phase, message: Message, reason: str | None, **changes: object) -> Job:
     JOB_MACHINE.check(job.phase, phase, name=job.title)
-    if job.reason == Reason.STOPPED_EARLY and phase in _TO_CANCELLED:
+    if _was_told_why(job, phase):
         reason, message = job.reason, job.message  # whoever asked for its end said why
+    if phase is not P.RUNNING and job.idle is not None:
+        changes["idle"] = None
     return changed(job, phase=phase, reason=reason, message=message, **changes)
+
+
+def _was_told_why(job: Job, phase: Phase) -> bool:
+    """Return whether a job comes to a phase by the reason that it has: that of the platform, which asked for its end."""
+    if job.reason == Reason.STOPPED_EARLY or (job.reason == Reason.IDLE_GPUS and job.spec.trial is not None):
+        return phase in _TO_CANCELLED
+    return job.reason == Reason.IDLE_GPUS and phase is P.SUSPENDING
 
 
 def _stages(job: Job, seen: Observation) -> list[Step]:
@@ -434,8 +443,10 @@ def _suspending(t: _Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE):
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
-        message = msg("suspended; it keeps its age in the queue")
-        return _leave(t, t.moved(P.SUSPENDED, "suspended", message, "Suspended", **_next_attempt(t)))
+        message, reason = msg("suspended; it keeps its age in the queue"), Reason.SUSPENDED.value
+        if t.job.reason == Reason.IDLE_GPUS:
+            message, reason = t.job.message, t.job.reason
+        return _leave(t, t.moved(P.SUSPENDED, "suspended", message, reason, **_next_attempt(t)))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 

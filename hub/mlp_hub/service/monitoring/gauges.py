@@ -168,6 +168,13 @@ def of_nodes(nodes: Sequence[NodeInfo], look: DatabaseLook) -> Iterator[Family]:
         yield row, [((name, resource), n) for name, amount in of.items() for resource, n in amounts(amount)]
 
 
+def of_idle(parts: MonitoredParts, nodes: Sequence[NodeInfo]) -> Iterator[Family]:
+    """Yield the metric of GPUs that are held and not used: zeroes of nodes with GPUs too, so that an alert ends."""
+    idle = parts.idle_gpus()
+    names = dict.fromkeys([*(node.name for node in nodes if node.capacity.gpu), *idle])
+    yield t.NODE_IDLE_GPUS, [((name,), idle.get(name, 0.0)) for name in names]
+
+
 def of_uses(uses: Sequence[NodeUse]) -> Iterator[Family]:
     """Yield the metrics of nodes' real use."""
     yield t.NODE_CPU, [((use.node, mode), s) for use in uses for mode, s in use.cpu_s.items()]
@@ -182,7 +189,7 @@ def of_uses(uses: Sequence[NodeUse]) -> Iterator[Family]:
             _known(((use.node, label), getattr(use, name)) for use in uses for label, name in fields.items()),
         )
     gpus = [((use.node, str(gpu.index)), gpu) for use in uses for gpu in use.gpus]
-    yield t.NODE_GPU, [(labels, gpu.utilization) for labels, gpu in gpus]
+    yield t.NODE_GPU, _known((labels, gpu.utilization) for labels, gpu in gpus)
     yield (
         t.NODE_GPU_MEMORY,
         [

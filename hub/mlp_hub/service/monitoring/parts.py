@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlp_hub.executors.base import Executor
@@ -23,7 +23,8 @@ class MonitoredParts:
     """The parts. `leads` returns whether this platform decides, `nodes` the nodes as the scheduler sees them.
 
     `lag` returns the metric points' messages that a broker has and the service has not read; None without a broker.
-    `shipping` returns how far each receiver of the audit log is behind.
+    `shipping` returns how far each receiver of the audit log is behind, and `idle_gpus` the GPUs by node that jobs hold
+    and that were not used for an hour.
     """
 
     db: Database
@@ -39,3 +40,4 @@ class MonitoredParts:
     leads: Callable[[], bool]
     lag: Callable[[], int | None]
     shipping: Callable[[], Sequence[ShippingDelay]]
+    idle_gpus: Callable[[], Mapping[str, float]]

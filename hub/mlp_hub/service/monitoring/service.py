@@ -118,6 +118,7 @@ class Monitoring:
             families.append(gauges.of_over(look))
             families += gauges.of_look(look, now)
         families += gauges.of_nodes(parts.nodes(), look)
+        families += gauges.of_idle(parts, parts.nodes())
         if uses is not None:
             families += gauges.of_uses(uses)
         families += await self._of_operator()
@@ -144,6 +145,7 @@ class Monitoring:
             found += gauges.of_tenants(parts, look)
             found += gauges.of_look(look, now)
             found += gauges.of_nodes(parts.nodes(), look)
+            found += gauges.of_idle(parts, parts.nodes())
             found += gauges.of_uses(uses)
             found += of_people(await self._look_at_people(), parts.executor.namespace_of)
             found += await self._of_operator()

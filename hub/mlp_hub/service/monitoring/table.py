@@ -384,6 +384,12 @@ NODE_ALLOCATABLE = MetricRow(
     "mlp_node_allocatable", _G, "Amount of a node for workloads.", ("node", "resource")
 )
 NODE_HELD = MetricRow("mlp_node_held", _G, "Amount of a node that workloads hold.", ("node", "resource"))
+NODE_IDLE_GPUS = MetricRow(
+    "mlp_node_idle_gpus",
+    _G,
+    "GPUs of a node that jobs hold and that did nothing for an hour, as far as that is measured.",
+    ("node",),
+)
 NODE_CPU = MetricRow(
     "mlp_node_cpu_seconds_total",
     _C,

@@ -94,6 +94,13 @@ class Outbox:
         tx.notices.add(found)
         return {one.user for one in found}
 
+    def about_job(self, tx: Tx, job: Job, kind: NoticeKind, text: Message) -> set[str]:
+        """Store a notice about a job for its owner, if they have a subscription; return the owner then."""
+        if kind not in self._wants.get(job.spec.user, ()) or job.spec.trial is not None:
+            return set()
+        tx.notices.add([notice_of(job, kind, self._clock(), text)])
+        return {job.spec.user}
+
     def notify(self, users: set[str]) -> None:
         """Request a look at the users with new notices, now that these are durable."""
         if users:

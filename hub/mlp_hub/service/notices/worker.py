@@ -155,6 +155,7 @@ _PAGES_OF_REQUESTS = {
     (NoticeKind.BUDGET, AskedFor.BUDGET): "tenants/TEAM",
     (NoticeKind.ANSWERED, AskedFor.QUOTA): "tenants/TEAM",
     (NoticeKind.IDLE, AskedFor.SERVER): "me",
+    (NoticeKind.IDLE_TEAM, AskedFor.IDLE): "tenants/TEAM",
 }
 """Pages that follow a notice of a request, below the panel."""
 

@@ -172,7 +172,7 @@ def _with_new(reasons: Mapping[str, int], waiting: int) -> Mapping[str, int]:
 
 def _of_cluster(tenants: SpanSums, nodes: Sequence[NodeInfo], uses: Sequence[NodeUse]) -> SpanSums:
     """Return one sample of the cluster from the sums of its tenants: its limit is what ready nodes have."""
-    gpus = [gpu.utilization for use in uses for gpu in use.gpus]
+    gpus = [gpu.utilization for use in uses for gpu in use.gpus if gpu.utilization is not None]
     used = (*tenants.used[:2], round(sum(gpus) * 1000))
     return tenants._replace(
         samples=1,

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from mlp_api.accounts import idle_servers as api
 from mlp_hub.domain.errors import MLPError, not_found
+from mlp_hub.domain.jobs.idle_gpus import LONG_S
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import no_such_tenant
@@ -78,6 +79,8 @@ class IdleServerStops:
         self._reports: dict[Key, _Report] = {}
         self._servers: dict[Key, IdleServer] = {}
         self._ending: dict[str, Message] = {}  # by user: why a server of theirs is being stopped
+        self._unruled: dict[Key, IdleServer] = {}  # of teams without a policy; in memory only
+        self._held: dict[Key, ResourceRequest] = {}
         self.end: End | None = None
 
     def ends_server_for(self, user: str) -> Message:
@@ -86,16 +89,16 @@ class IdleServerStops:
 
     async def start(self) -> None:
         """Continue the countdowns that are stored."""
-        self._looked, self._reports = None, {}
+        self._looked, self._reports, self._unruled, self._held = None, {}, {}, {}
         stored = await self._db.read(lambda tx: tx.idle_countdowns.all())
         self._servers = {(one.user, one.server): one for one in stored}
 
     # ------------------------------------------------------------ servers
 
     def report(self, user: str, report: api.ServerUseReport) -> api.ServerCountdown:
-        """Take a report; it is kept in memory, for servers that a policy counts. Return its countdown."""
+        """Take a report; it is kept in memory, for servers that hold something. Return its countdown."""
         key = user, report.server
-        if (known := self._servers.get(key)) is None:
+        if (known := self._servers.get(key) or self._unruled.get(key)) is None:
             return api.ServerCountdown(
                 server=report.server, tenant="", idle_s=report.idle_s, left_s=None, kept_s=0.0
             )
@@ -105,6 +108,20 @@ class IdleServerStops:
     def of_user(self, user: str) -> list[api.ServerCountdown]:
         """List a user's servers under a policy."""
         return [_to_wire(one) for (owner, _), one in sorted(self._servers.items()) if owner == user]
+
+    def long_idle(self, tenant: str | None = None) -> list[tuple[IdleServer, ResourceRequest]]:
+        """List the servers of a tenant, or of all, that were not used for long, or that count down; the longest first.
+
+        Each has its row of the ledger.
+        """
+        found = [
+            (one, self._held[key])
+            for key, one in (self._servers | self._unruled).items()
+            if key in self._held
+            and tenant in (None, one.tenant)
+            and (one.idle_s >= LONG_S or one.left_s is not None)
+        ]
+        return sorted(found, key=lambda each: (-each[0].idle_s, each[0].user, each[0].server))
 
     async def keep(self, user: str, asked: api.ServerKeep) -> api.ServerCountdown:
         """Keep a server for some hours from now on: its countdown stops. Raises `NotFound`."""
@@ -172,33 +189,38 @@ class IdleServerStops:
             now = self._monotonic()
             passed = 0.0 if self._looked is None else min(now - self._looked, MOST_PASSED_S)
             self._looked = now
-            if not policies and not self._servers:
-                return
-            before, self._servers = self._servers, self._counted(policies, held, passed, now)
-            self._reports = {key: one for key, one in self._reports.items() if key in self._servers}
+            self._held = {(row.user, _server(row)): row for row in held}
+            before, self._servers = self._servers, self._counted(policies, passed, now)
+            self._reports = {key: one for key, one in self._reports.items() if key in self._held}
             if before != self._servers:
                 await self._store(before)
-            due = [one for one in self._servers.values() if one.due]
+            # a countdown that was over before this process began needs a report to it: somebody may be at work by now
+            due = [
+                one for key, one in self._servers.items() if one.due and self._idle_s(key, now) is not None
+            ]
             for one in due:
                 await self._stop(one)
 
     def _counted(
-        self, policies: dict[str, IdleServerPolicy], held: list[ResourceRequest], passed: float, now: float
+        self, policies: dict[str, IdleServerPolicy], passed: float, now: float
     ) -> dict[Key, IdleServer]:
         found: dict[Key, IdleServer] = {}
-        for row in held:
-            policy, key = policies.get(row.tenant), (row.user, _server(row))
-            known = self._servers.get(key)
+        others, self._unruled = self._unruled, {}
+        for key, row in self._held.items():
+            policy = policies.get(row.tenant)
+            known = self._servers.get(key) or others.get(key)
             if known is not None and (known.tenant, known.began) != (row.tenant, row.created_at):
                 known = None
                 self._reports.pop(key, None)
-            if policy is None and (known is None or not known.kept_s):
-                continue
             known = known or IdleServer(*key, row.tenant, row.created_at)
-            report = self._reports.get(key)
-            idle = None if report is None or now - report.at > FRESH_S else report.idle_s
-            found[key] = known.after(passed, idle, policy)
+            ruled = policy is not None or known.kept_s > 0
+            (found if ruled else self._unruled)[key] = known.after(passed, self._idle_s(key, now), policy)
         return found
+
+    def _idle_s(self, key: Key, now: float) -> float | None:
+        """Return how long a server is idle by its last report, None if that is not fresh."""
+        report = self._reports.get(key)
+        return None if report is None or now - report.at > FRESH_S else report.idle_s
 
     async def _store(self, before: dict[Key, IdleServer]) -> None:
         now = dict(self._servers)
@@ -251,8 +273,6 @@ class IdleServerStops:
 
     def _found(self, tx: Tx) -> tuple[dict[str, IdleServerPolicy], list[ResourceRequest]]:
         policies = {one.tenant: one for one in tx.idle_policies.all()}
-        if not policies and not self._servers:
-            return policies, []
         return policies, tx.ledger.held(self._clock(), applier=SERVER.applier)
 
 

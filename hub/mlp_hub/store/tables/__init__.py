@@ -54,8 +54,10 @@ from mlp_hub.store.tables.tenants import (
 from mlp_hub.store.tables.workload import (
     booking,
     budget_notice,
+    idle_job_policy,
     idle_server,
     idle_server_policy,
+    idle_told,
     ledger_span,
     member_cap,
     node_drain,
@@ -67,7 +69,7 @@ from mlp_hub.store.tables.workload import (
     usage_total,
 )
 
-REVISION = "0049"
+REVISION = "0050"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 __all__ = [
@@ -89,8 +91,10 @@ __all__ = [
     "ended_job",
     "environment",
     "idempotency_key",
+    "idle_job_policy",
     "idle_server",
     "idle_server_policy",
+    "idle_told",
     "job",
     "job_event",
     "job_metrics",

@@ -50,6 +50,7 @@ job = Table(
     Column("sweep", String(26)),  # the uid of the sweep that it is a trial of, and which; null of all others
     Column("trial", Integer),
     Column("steered", Text),  # what was made of it after it was submitted; null of most
+    Column("idle", Text),  # countdown of GPUs that it holds and does not use; null of most
     UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),

@@ -200,3 +200,18 @@ idle_server = Table(  # countdowns of notebook servers that a policy counts
     Column("left_s", Double),
     Column("kept_s", Double, nullable=False),
 )
+
+idle_job_policy = Table(  # when a team's jobs that hold GPUs without use end; without a row: never
+    "idle_job_policy",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("after_s", Integer, nullable=False),
+    Column("grace_s", Integer, nullable=False),
+)
+
+idle_told = Table(  # when a team's admins were last told of its idle servers and jobs
+    "idle_told",
+    metadata,
+    Column("tenant", String(50), ForeignKey("tenant.name", ondelete="CASCADE"), primary_key=True),
+    Column("at", Double, nullable=False),
+)

@@ -20,6 +20,7 @@ import { useLoad, useNow, useView } from "../basics/hooks";
 import { rich } from "../basics/language";
 import { FoldedFiles } from "./Files";
 import { LogTail } from "./LogTail";
+import { UnusedGpus } from "./UnusedGpus";
 import { FailureBox, Progress, RankGrid, Timeline, WhyBox } from "./parts";
 import { t } from "../../core/format/language";
 
@@ -78,6 +79,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
       ) : null}
       <JobFacts job={job} now={now} client={page ? client : null} />
       <StateReason job={job} view={view} />
+      <UnusedGpus client={client} job={job} disabled={view.saved !== null || view.connection === "refused"} onKept={(kept) => live.store.job(kept)} />
       <LoginNote view={view} client={client} live={live} />
       <WhyBox job={job} why={view.why} now={now} />
       <FailureBox job={job} onRank={setRank} />

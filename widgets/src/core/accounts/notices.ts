@@ -6,7 +6,7 @@ import type { Notice, NotificationsSet, Notifications } from "../service/wire";
 export type NoticeEvent = Notice["event"];
 
 export const noticeWord = (event: NoticeEvent): string =>
-  ({ started: t("start"), finished: t("end"), failed: t("failure"), preempted: t("preemption"), late: t("late start"), asked: t("requests to me"), answered: t("answers to my requests"), idle: t("idle notebook servers"), alert: t("alerts"), resolved: t("alerts that are over"), budget: t("budgets of my teams") })[event];
+  ({ started: t("start"), finished: t("end"), failed: t("failure"), preempted: t("preemption"), late: t("late start"), asked: t("requests to me"), answered: t("answers to my requests"), idle: t("idle notebook servers"), idle_job: t("unused GPUs of my jobs"), idle_team: t("idle servers and GPUs of my teams"), alert: t("alerts"), resolved: t("alerts that are over"), budget: t("budgets of my teams") })[event];
 
 /** The same choice as it is, to be changed and sent back: addresses stay where they are. */
 export const asSet = (now: Notifications): Required<NotificationsSet> => ({

@@ -22,6 +22,7 @@ export const REASONS: Words = {
   BudgetSpent: () => t("waits for budget"),
   Suspended: () => t("suspended"),
   StoppedEarly: () => t("stopped early"),
+  IdleGpus: () => t("GPUs not used"),
   Gated: () => t("held back"),
 };
 
@@ -44,7 +45,7 @@ export const ORDERS: Words = {
 export const LINE_PER_TENANT: readonly string[] = ["fair", "maxmin"];
 
 /** What of a job somebody may be told. */
-export const NOTICE_EVENTS = ["started", "finished", "failed", "preempted", "late", "asked", "answered", "idle", "alert", "resolved", "budget"] as const;
+export const NOTICE_EVENTS = ["started", "finished", "failed", "preempted", "late", "asked", "answered", "idle", "idle_job", "idle_team", "alert", "resolved", "budget"] as const;
 
 /** What a job asks for that says nothing else. */
 export const SUBMIT = {"workers": 1, "ps": 0, "cpu": 1.0, "gpu": 0, "ram": 1024, "priority": "normal", "retries": 0, "tensorboard": "on"} as const;

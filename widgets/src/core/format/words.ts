@@ -13,7 +13,7 @@ const EVENTS: Record<string, () => string> = {
   "start-failed": () => t("start failed"), "output-lost": () => t("output lost"), "storage-full": () => t("storage full"),
   "memory-killed": () => t("killed for memory"), "program-changed": () => t("script changed"),
   "attempt-failed": () => t("attempt failed"), ended: () => t("attempt ended"), asked: () => t("asked"),
-  "asked-to-end": () => t("asked to end"), remark: () => t("remark"),
+  "asked-to-end": () => t("asked to end"), remark: () => t("remark"), idle: () => t("GPUs not used"), kept: () => t("kept"),
 };
 /** What happened to a job: a line of its timeline, or what the scheduler decided. */
 export const eventWord = (kind: string): string => lookup(EVENTS, kind);
@@ -35,6 +35,7 @@ const FIELDS: Record<string, () => string> = {
   state: () => t("state"), program: () => t("program"), programs: () => t("programs"), launcher: () => t("launcher"), env: () => t("variables"), waiting: () => t("waiting"),
   default_tenant: () => t("default team"), user_number: () => t("user number"), applied_for: () => t("requested team"), admin: () => t("platform admin"), tokens: () => t("tokens"),
   token: () => t("token"), scopes: () => t("scopes"), expires: () => t("expires"), failed: () => t("failed"),
+  hours: () => t("hours"), after_minutes: () => t("minutes without use"), grace_minutes: () => t("minutes of the countdown"),
   was: () => t("was"), rule: () => t("rule"), until: () => t("until"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
 const MEMBER: Record<string, () => string> = { member: () => t("member"), admin: () => t("admin") };

@@ -15,7 +15,8 @@ import type { QueueEntry, Tenant, TenantPreview, Usage } from "../../core/servic
 import { useHub } from "../shared/context";
 import { PageHead } from "../../components/basics/form";
 import { Announcing } from "./Announcing";
-import { IdlePolicy } from "./IdlePolicy";
+import { IdlePolicies } from "./IdlePolicy";
+import { IdleWork } from "./IdleWork";
 import { Bookings } from "./Bookings";
 import { Members } from "./Members";
 import { Programs } from "./Programs";
@@ -223,7 +224,8 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
           {manages && name !== "default" ? <Programs tenant={name} /> : null}
           {manages ? <Secrets of={{ tenant: name }} /> : null}
           {manages ? <Caps tenant={name} /> : null}
-          {manages ? <IdlePolicy tenant={name} /> : null}
+          {manages ? <IdleWork tenant={name} /> : null}
+          {manages ? <IdlePolicies tenant={name} /> : null}
           {manages ? <MoreQuota tenant={tenant} /> : null}
           {manages ? <TeamAudit tenant={name} /> : null}
         </>

@@ -7,6 +7,7 @@ import os
 import time
 from typing import Any
 
+from mlp_hub.executors.kubernetes.rank.gpus import PodGpus
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.usage import PERIOD, Used
@@ -18,6 +19,8 @@ _EARLIEST_S, _WRITE_S = 1.0, 5.0
 volume."""
 _CPU, _RAM = 0.02, 1 << 20
 """Tuning: cores, and bytes, by which use must differ from the written use: a steady rank writes nothing."""
+_GPUS_S = 15.0
+"""Tuning: seconds between two times that the work of GPUs is written: the service looks about twice as rarely."""
 _ROOT = "/sys/fs/cgroup"
 _V1_CPU = ("cpuacct", "cpu,cpuacct")
 
@@ -71,18 +74,19 @@ class PodGroup:
 class OwnUse:
     """The use of one rank, from its begin on. Without a control group its processes are looked at."""
 
-    def __init__(self, told: OwnPlan, group: PodGroup | None = None) -> None:
+    def __init__(self, told: OwnPlan, group: PodGroup | None = None, gpus: PodGpus | None = None) -> None:
         self.first_line_at: float | None = None
         self.due: float | None = None
         self._told = told
         self._name = f"{told.plan['attempt']}.{told.rank}.use"
         self._group = group or PodGroup()
+        self._gpus = gpus or PodGpus()
         self._pid = 0
         self._own = self._before = 0.0
         self._used = Used(0.0)
         self._last: tuple[float, float] | None = None
         self._written: dict[str, Any] = {}
-        self._write_at = 0.0
+        self._write_at = self._written_at = 0.0
 
     def begin(self, pid: int) -> None:
         """Measure from now on: the program is the process of this number, and what is below it."""
@@ -94,6 +98,7 @@ class OwnUse:
         self._before = found[0] if found is not None else 0.0
         self._own = own_memory()
         self.due, self._write_at = now + _FIRST_S, now + _EARLIEST_S
+        self._gpus.begin()
 
     def look(self) -> None:
         """Look, and write what has changed; `due` is the next time."""
@@ -109,7 +114,9 @@ class OwnUse:
         if now < self._write_at and not (news and now >= self._used.began + _EARLIEST_S):
             return
         self._write_at = now + _WRITE_S
-        if news or self._differs(cpu, found[1]):
+        looked = self._gpus.looks > 0 and now >= self._written_at + _GPUS_S
+        if news or looked or self._differs(cpu, found[1]):
+            self._written_at = now
             self._write(cpu, found[1])
 
     def ended(self) -> dict[str, Any]:
@@ -145,6 +152,7 @@ class OwnUse:
             "ram": ram >> 20,
             **self._used.to_json(),
             **({} if self.first_line_at is None else {"first_line_at": self.first_line_at}),
+            **({"gpu": self._gpus.most(), "gpu_looks": self._gpus.looks} if self._gpus.looks else {}),
         }
         with contextlib.suppress(
             OSError

@@ -118,6 +118,13 @@ CLUSTER = Dashboard(
                     "mlp_node_gpu_utilization_ratio",
                     "By NVML, on one machine. In a cluster, use the DCGM exporter's own dashboard.",
                 ),
+                by_node(
+                    "GPUs held and idle",
+                    PanelUnit.NUMBER,
+                    _of_node("mlp_node_idle_gpus"),
+                    width=6,
+                    help="GPUs of jobs that did nothing for an hour.",
+                ),
                 by_gpu("GPU memory used", PanelUnit.BYTES, 'mlp_node_gpu_memory_bytes,state="used"'),
                 by_gpu("GPU temperature", PanelUnit.CELSIUS, "mlp_node_gpu_temperature_celsius"),
                 by_gpu("GPU power", PanelUnit.WATTS, "mlp_node_gpu_power_watts"),
