@@ -158,7 +158,7 @@ async def test_the_lag_is_the_messages_that_nobody_has_read(
 
         await until(read, what="all to be read")
         text, _ = await rig.platform.monitoring.scrape("")
-        assert b"\nmlp_points_lag_messages 0.0\n" in text
+        assert b"\nmlp_points_lag_messages 0\n" in text
 
 
 async def test_points_are_stored_once_and_in_order(tmp_path: Path, policy: RunPolicy) -> None:

@@ -150,8 +150,8 @@ async def test_each_value_arrives_with_its_name_rank_time_and_job(tmp_path: Path
 
         await until(done, what="the end of the job")
         text, _ = await rig.platform.monitoring.scrape("")
-        assert b'mlp_points_exported_total{exporter="otlp",result="sent"} 4.0' in text
-        assert b'mlp_points_export_behind{exporter="otlp"} 0.0' in text
+        assert b'mlp_points_exported_total{exporter="otlp",result="sent"} 4\n' in text
+        assert b'mlp_points_export_behind{exporter="otlp"} 0\n' in text
 
 
 async def test_a_kill_loses_no_point_and_points_that_come_again_are_the_same(

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from mlp_hub.pools import WorkKind, run_in
-from mlp_hub.service.audit.receivers import append_lines, send_to_syslog, syslog_message
 from mlp_hub.service.config import AuditPolicy
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.support.backoff import wait_after
@@ -122,11 +121,20 @@ class AuditShipping:
         self._clock = clock
         make = partial(_ShippingLine, db, clock)
         self._lines: list[_ShippingLine] = []
+        if policy.ship_syslog is None and policy.ship_file is None:
+            return
+        from mlp_hub.service.audit import receivers  # noqa: PLC0415 - few hubs have one
+
+        def messages_of(lot: Sequence[ShippedLink]) -> list[bytes]:
+            return [receivers.syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot]
+
         if (receiver := policy.ship_syslog) is not None:
-            self._lines.append(make("syslog", lambda lot: send_to_syslog(receiver, messages_of(lot)), policy))
+            self._lines.append(
+                make("syslog", lambda lot: receivers.send_to_syslog(receiver, messages_of(lot)), policy)
+            )
         if (path := policy.ship_file) is not None:
             self._lines.append(
-                make("file", lambda lot: append_lines(path, [line_of(one) for one in lot]), policy)
+                make("file", lambda lot: receivers.append_lines(path, [line_of(one) for one in lot]), policy)
             )
 
     def start(self) -> None:
@@ -181,11 +189,6 @@ def line_of(one: ShippedLink, most: int | None = None) -> bytes:
     if most is None or len(line) <= most:
         return line
     return json.dumps({**fields, "detail": {"left_out": len(line)}}).encode()
-
-
-def messages_of(lot: Sequence[ShippedLink]) -> list[bytes]:
-    """Return entries as messages of RFC 5424."""
-    return [syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot]
 
 
 def _moment(at: float) -> str:
