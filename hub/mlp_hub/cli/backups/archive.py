@@ -113,18 +113,19 @@ class ArchiveWriter:
         except FileNotFoundError:
             return  # of a hub that was never up
         with top:
-            self._folder(PurePosixPath(name), top)
+            self._folder(name, top)
 
-    def _folder(self, at: PurePosixPath, here: DirHandle) -> None:
-        if len(at.parts) > DEEPEST or len(os.fsencode(at)) > LONGEST:
+    def _folder(self, at: str, here: DirHandle) -> None:
+        # names as text: a Path would intern each part, and so make a table of the whole process grow with the files
+        if at.count("/") >= DEEPEST or len(os.fsencode(at)) > LONGEST:
             self.counted.leave_out(at, "lies too deep, or its path is too long")
             return
-        self._add(_info(str(at), os.fstat(here.fd)))
+        self._add(_info(at, os.fstat(here.fd)))
         with here.entries() as entries:
             # each name once, and what it is looked at once: who writes here may make it something else at any moment
             names = sorted({entry.name for entry in entries})
         for entry in names:
-            name = at / entry
+            name = f"{at}/{entry}"
             with contextlib.ExitStack() as held:
                 try:
                     what = _look(here, entry, held)
@@ -139,9 +140,9 @@ class ArchiveWriter:
                 if isinstance(what, DirHandle):
                     self._folder(name, what)
                 elif isinstance(what, _Link):
-                    self._link(str(name), what)
+                    self._link(name, what)
                 elif what is not None:
-                    self._regular(str(name), what, os.fstat(what))
+                    self._regular(name, what, os.fstat(what))
 
     def _link(self, name: str, link: _Link) -> None:
         info = _info(name, link.found)
