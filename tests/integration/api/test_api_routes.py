@@ -332,7 +332,7 @@ def test_the_spawner_is_told_what_may_be_taken_back_and_from_which_tenant(rig: A
 
 
 def test_the_spawner_holds_and_gives_back_quota(rig: ApiRig) -> None:
-    assert rig.ask("GET", "/users/ann:stopped", token=rig.spawner).json == {"why": ""}
+    assert rig.ask("GET", "/users/ann:stopped", token=rig.spawner).json == {"why": "", "at_once": False}
     info = rig.ask("GET", "/users/ann:spawn", token=rig.spawner).json
     assert (info["tenants"], info["default_tenant"]) == (["red"], "red")
     assert set(info["room"]["red"]) == {
