@@ -93,6 +93,17 @@ def test_every_relative_link_and_image_leads_somewhere() -> None:
     assert not broken
 
 
+def test_every_column_of_a_table_has_a_title() -> None:
+    heads = re.compile(r"^(\|.*\|)\n\|[-| :]+\|$", re.MULTILINE)
+    untitled = {
+        str(page.relative_to(ROOT))
+        for page in DOCS.rglob("*.md")
+        for head in heads.findall(page.read_text())
+        if not all(cell.strip() for cell in head.strip("|").split("|"))
+    }
+    assert not untitled, "readers who hear a page need a word in each cell of a table's head"
+
+
 def test_every_page_is_reached_from_the_index_and_the_readme() -> None:
     linked = {(path.parent / target.partition("#")[0]).resolve() for path, target in links()}
     assert [p for p in DOCS.rglob("*.md") if p not in linked and p.name != "index.md"] == []
