@@ -28,6 +28,7 @@ EMPTY_HERE = {
     "GPU memory used": "this machine has no GPU",
     "GPU temperature": "this machine has no GPU",
     "GPU power": "this machine has no GPU",
+    "GPUs held and idle": "this machine has no GPU",
     "Problems": "all parts of the hub work",
     "Time until the certificate ends": "the hub does not speak TLS",
     "Messages that wait in Kafka": "metric points do not go through Kafka",
@@ -47,9 +48,11 @@ SERVES = "python3 -m http.server $PORT --bind 127.0.0.1"
 
 @pytest.fixture(scope="module")
 def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveHub]:
-    """Run a hub of its own: it takes a node out of service, shows the sizes of homes, and has a backup."""
-    home: Path = tmp_path_factory.mktemp("hub") / "home"
+    """Run a hub of its own: it takes a node out of service, shows the sizes of homes, ships its audit log, and has a backup."""
+    root: Path = tmp_path_factory.mktemp("hub")
+    home = root / "home"
     environ = {"MLP_METRICS_PEOPLE": "10", "MLP_NOTICE_PRIVATE": "127.0.0.1", "MLP_CHARGE_FILES": "1"}
+    environ["MLP_AUDIT_SHIP_FILE"] = str(root / "audit.jsonl")
     with live_hub(home, **environ) as hub:
         for user in ("ann", "bob"):
             hub.add_user(user)
