@@ -3,11 +3,13 @@
 # ruff: noqa: N802 - names of the library
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import time
 from collections import defaultdict
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +21,7 @@ from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.rank.gpus import PodGpus
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.executors.kubernetes.rank.usage import OwnUse, PodGroup
+from support.waiting import PATIENCE_S, wait_for
 
 
 class Library:
@@ -90,6 +93,32 @@ def test_a_pod_without_gpus_has_no_library_and_no_thread() -> None:
     gpus = PodGpus("there-is-none.so")
     gpus.begin()
     gpus.look()
+    assert (gpus.most(), gpus.looks) == (None, 0)
+
+
+def test_a_driver_that_hangs_keeps_no_rank_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    library, entered, goes_on = Library(50), Event(), Event()
+
+    def hangs() -> int:
+        entered.set()
+        goes_on.wait()
+        return 0
+
+    monkeypatch.setattr(library, "nvmlInit_v2", hangs)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    gpus = PodGpus()
+    gpus.begin()
+    assert entered.wait(PATIENCE_S)
+    assert (gpus.most(), gpus.looks) == (None, 0)
+    goes_on.set()
+    wait_for(lambda: gpus.most() == 50)
+    library.status["rates"] = 3  # it looks on without end, and finds nothing
+
+
+def test_a_library_of_an_image_without_the_functions_is_none() -> None:
+    """Any library may have the name; one without these functions ended the rank."""
+    gpus = PodGpus("libc.so.6")
+    gpus.begin()
     assert (gpus.most(), gpus.looks) == (None, 0)
 
 
