@@ -183,3 +183,47 @@ def test_work_is_known_only_where_each_rank_wrote_it_since_the_last_look(tmp_pat
     leave(tmp_path, 0)
     leave(tmp_path, 1, gpu=0, gpu_looks=5)
     assert work().gpu is None, "one has no GPU that it can measure"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"gpu": NaN, "gpu_looks": NaN, "cpu": NaN}',
+        b'{"gpu": Infinity, "gpu_looks": -1, "cpu": -Infinity}',
+        b'{"gpu": 1' + b"0" * 400 + b', "gpu_looks": 1' + b"0" * 30 + b"}",
+        b'{"gpu": [' * 200,
+        b'{"gpu": {"gpu": 1}, "gpu_looks": "7", "cpu": []}',
+        b"[1, 2]",
+        b"\xff\xfe",
+        b'{"gpu": 1, "gpu_looks": 1}' + b" " * 4096 + b"x",
+        b"",
+    ],
+)
+def test_files_that_a_program_wrote_over_its_rank_are_unknown_and_stop_nothing(
+    tmp_path: Path, text: bytes
+) -> None:
+    leave(tmp_path, 0)
+    (tmp_path / "log" / "a.0.0.use").write_bytes(text)
+    use = records.read(str(tmp_path), "a.0", 1)[0].use or records.RankUse()
+    assert use.gpu is None or 0 <= use.gpu <= 1
+    assert 0 <= use.gpu_looks < 1 << 31
+    assert use.cpu is None
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory", "sparse"])
+def test_a_file_of_another_kind_is_not_followed_and_keeps_nobody_waiting(tmp_path: Path, kind: str) -> None:
+    leave(tmp_path, 0)
+    report = tmp_path / "log" / "a.0.0.use"
+    report.unlink()
+    secret = tmp_path / "secret"
+    secret.write_text('{"gpu": 99, "gpu_looks": 9}')
+    if kind == "link":
+        report.symlink_to(secret)
+    elif kind == "pipe":
+        os.mkfifo(report)
+    elif kind == "directory":
+        report.mkdir()
+    else:
+        report.write_bytes(b"")
+        os.truncate(report, 1 << 40)
+    assert records.read(str(tmp_path), "a.0", 1)[0].use is None

@@ -28,6 +28,7 @@ async def ask(given: str, *, path: Path | None = None, port: int = 0) -> dict[st
     writer.write(f"GET /hub/api/x HTTP/1.0\r\nHost: x\r\n{given}\r\n".encode())
     answer = await reader.read()
     writer.close()
+    assert b" 200 " in answer.partition(b"\n")[0], (given, answer)
     found: dict[str, Any] = json.loads(answer.partition(b"\r\n\r\n")[2])
     assert found["header"] == [found["log"]], "one id, and the same in the log"
     return found
@@ -42,13 +43,7 @@ async def test_only_the_proxys_id_is_taken(tmp_path: Path) -> None:
     try:
         header = f"{HEADER}: {GIVEN}\r\n"
         assert (await ask(header, path=own))["log"] == GIVEN
-        for given in (
-            header,
-            header * 2,
-            f"x-request-id: {GIVEN}\r\n",
-            f"{HEADER}: {GIVEN}\r\n more\r\n",
-            "",
-        ):
+        for given in (header, header * 2, f"x-request-id: {GIVEN}\r\n", ""):
             for where in ({"path": sandboxes}, {"port": port}):
                 made = (await ask(given, **where))["log"]  # type: ignore[arg-type]
                 assert made != GIVEN
