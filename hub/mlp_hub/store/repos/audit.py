@@ -13,7 +13,7 @@ from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.store import codec
 from mlp_hub.store.records import AuditRecord, OfJob, StoredDecision
-from mlp_hub.store.repos.audit_chain import LAST_LINK, SAID, AuditChain, loaded
+from mlp_hub.store.repos.audit_chain import LAST_LINK, SAID, AuditChain, detail_of
 from mlp_hub.store.repos.base import Repo, bounded, chunks
 from mlp_hub.store.tables import audit, decision, job, tenant as tenants
 from mlp_language.message import Message, to_data
@@ -237,7 +237,7 @@ class Audit(Repo):
 
 
 def _entry(row: Any) -> AuditRecord:
-    detail = {key: loaded(value) for key, value in codec.load_object(row.detail).items()}
+    detail = detail_of(row.detail)
     return AuditRecord(row.id, row.time, row.actor, row.action, row.object, row.tenant, detail)
 
 
