@@ -34,7 +34,7 @@ LOT_BYTES = 2**20
 LONGEST = 60_000
 """Safety: bytes of a message to a syslog, which a datagram can hold; of a longer entry `detail` is left out."""
 TEXT_MOST = 1000
-"""Safety: characters of each other text of such an entry: six bytes each at most, so that it is never too long."""
+"""Safety: characters of each other text of such an entry: twelve bytes each at most, so that it is never too long."""
 RETRY_MOST_S = 60.0
 """Tuning: seconds until the next try with a receiver that is away, at most."""
 LATE_S = 900.0
