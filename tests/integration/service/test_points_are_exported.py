@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,7 @@ async def test_points_that_a_filter_forbids_for_long_are_dropped_while_others_ar
         for n in range(1, 200):  # alone it is never dropped
             await tried(receiver, receiver.tried + 2)
             await report(rig, "good", n, n)
-            await until(lambda: _has(steps(receiver, good), n), what=f"point {n}")
+            await until(partial(_has, receiver, good, n), what=f"point {n}")
             if counts(rig)["dropped"]:
                 break
         assert n > exporter.MOST_DOUBTS
@@ -290,8 +291,8 @@ async def test_points_that_a_filter_forbids_for_long_are_dropped_while_others_ar
         assert receiver.points(bad) == []
 
 
-async def _has(found: list[float], last: int) -> bool:
-    return found[-1:] == [last]
+async def _has(receiver: Receiver, uid: str, last: int) -> bool:
+    return steps(receiver, uid)[-1:] == [last]
 
 
 async def test_a_fault_of_the_receiver_is_tried_some_times_and_then_costs_these_points_alone(

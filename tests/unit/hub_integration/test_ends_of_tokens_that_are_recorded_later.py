@@ -45,12 +45,12 @@ async def test_an_entry_that_is_refused_for_ever_holds_up_no_other(db: Any) -> N
     await until(lambda: _is(kept(db) == []), what="all entries")
     assert came[:3] == ["ann", "bob", "eve"]
     assert sorted(came) == ["ann", "bob", "eve", "odd", "odd"], "each once"
-    await until(lambda: _is(not unrecorded._delivering))  # noqa: SLF001
+    await until(lambda: _is(not unrecorded._delivering))
     unrecorded.keep(db, "zoe", {"actor": "admin", "note": "", "token": "z"})
     db.commit()
     unrecorded.begin(db, deliver, retry_s=0.001)
     await until(lambda: _is(kept(db) == []), what="the next one")
-    await asyncio.gather(*unrecorded._delivering)  # noqa: SLF001
+    await asyncio.gather(*unrecorded._delivering)
 
 
 async def _is(value: bool) -> bool:

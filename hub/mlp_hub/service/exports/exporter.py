@@ -296,18 +296,7 @@ class PointExporter:
             self._took(parts, int(said.get("rejected", 0)))
             return [SettledPart(_after(part, target)) for part in parts], True
         if why == "later":
-            if said.get("code") == "silent":  # or too slow for as many
-                self._values = max(LEAST_VALUES, self._values // 2)
-            self._cannot(said)
-            for part in parts:
-                self._backlog.rotate(part.job.uid)
-            if len(parts) == 1:
-                uid = parts[0].job.uid
-                if self._doubts[uid] >= MOST_DOUBTS:
-                    self._drop(parts[0], said)
-                    return [SettledPart(_after(parts[0], target))], False
-                self._doubted[uid] = None
-            return _kept(parts, target), False
+            return self._later(parts, said, target), False
         if why == "too-large" and self._values > LEAST_VALUES:
             self._values = max(LEAST_VALUES, self._values // 2)
             return _kept(parts, target), True
@@ -322,6 +311,21 @@ class PointExporter:
             return _kept(parts, target), True
         self._drop(part, said)
         return [SettledPart(_after(part, target))], True
+
+    def _later(self, parts: Sequence[ExportPart], said: Mapping[str, Any], target: str) -> list[SettledPart]:
+        """Let others have their turns first; drop the points of a job if the target took others all the time."""
+        if said.get("code") == "silent":  # or too slow for as many
+            self._values = max(LEAST_VALUES, self._values // 2)
+        self._cannot(said)
+        for part in parts:
+            self._backlog.rotate(part.job.uid)
+        if len(parts) == 1:
+            uid = parts[0].job.uid
+            if self._doubts[uid] >= MOST_DOUBTS:
+                self._drop(parts[0], said)
+                return [SettledPart(_after(parts[0], target))]
+            self._doubted[uid] = None
+        return _kept(parts, target)
 
     async def _send_each(self, parts: Sequence[ExportPart]) -> tuple[list[SettledPart], bool]:
         found: list[SettledPart] = []

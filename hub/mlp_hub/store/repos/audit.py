@@ -15,7 +15,8 @@ from mlp_hub.store import codec
 from mlp_hub.store.records import AuditRecord, OfJob, StoredDecision
 from mlp_hub.store.repos.audit_chain import LAST_LINK, SAID, AuditChain, detail_of
 from mlp_hub.store.repos.base import Repo, bounded, chunks
-from mlp_hub.store.tables import audit, decision, job, tenant as tenants
+from mlp_hub.store.tables import audit, decision, job
+from mlp_hub.store.tables import tenant as tenants
 from mlp_language.message import Message, to_data
 
 AGAIN_S = 600.0

@@ -200,8 +200,9 @@ def loaded(value: object) -> object:
 
     Others name variables and roles in details too, so an object with this key that has no sentence is itself.
     """
-    match value:
-        case {"said": {"id": str()} as said} if len(value) == 1:
+    if isinstance(value, dict) and value.keys() == {SAID}:
+        said = value[SAID]
+        if isinstance(said, dict) and isinstance(said.get("id"), str):
             return from_data(said)
     return value
 

@@ -46,7 +46,9 @@ _GET_USER = select(u).where(u.c.name == bindparam("name"))
 _KNOWN_USERS = select(u.c.name).where(u.c.name.in_(bindparam("names", expanding=True)))
 _child = t.alias("child")
 _below = select(t.c.name).where(t.c.name == bindparam("top")).cte("below", recursive=True)
-_below = _below.union(select(_child.c.name).where(_child.c.parent == _below.c.name))  # which ends in a circle too
+_below = _below.union(
+    select(_child.c.name).where(_child.c.parent == _below.c.name)
+)  # which ends in a circle too
 _WITH_ALL_BELOW = select(_below.c.name).order_by(_below.c.name)
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
