@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from support.rigs.api_rig import ApiRig
+from support.rigs.api_rig import ONE_ID, ApiRig
+from support.waiting import wait_for
 
 PRICES = {"currency": "EUR", "periods": [{"begins": "2020-01-01", "core_hour": "1"}]}
 RED, BLUE = "/tenants/red/budget", "/tenants/blue/budget"
@@ -116,3 +117,51 @@ def test_the_cost_of_a_job_is_for_those_who_see_the_job(rig: ApiRig) -> None:
     assert rig.ask("GET", path, token=rig.ann).json["currency"] == "EUR"
     assert rig.ask("GET", path, token=rig.blue).status == 403
     assert rig.ask("GET", "/users/ann/jobs/absent/cost", token=rig.ann).json["reason"] == "NotFound"
+
+
+def test_a_spent_budget_tells_others_nothing(rig: ApiRig) -> None:
+    """A refusal for a spent budget has amounts of money, so it comes after that of a team that is not one's own."""
+    rig.job("ann", "spends", rig.ann, tenant="red", cpu=4)
+    body = {"amount": "0.000001", "stop": True}
+    assert rig.ask("PUT", RED, body, token=rig.root_user).status == 200
+
+    def is_spent() -> bool:
+        rig.run(rig.platform.budgets.review())
+        return bool(rig.ask("GET", RED, token=rig.ann).json["stopped"])
+
+    try:
+        wait_for(is_spent, message="for the budget to be spent")
+        job = {"name": "x", "code": "x", "cpu": 1, "ram": 100}
+        refused = rig.ask("POST", "/users/ann/jobs", {**job, "tenant": "red"}, token=rig.ann)
+        assert refused.json["reason"] == "BudgetSpent"
+        assert "0.000001 EUR" in refused.json["msg"]
+        asks: tuple[tuple[str, str, dict[str, Any] | None], ...] = (
+            ("POST", "/users/blue/jobs", job),
+            ("POST", "/users/blue/jobs:preview", job),
+            ("GET", "/offer?cpu=1&ram=100&tenant=TEAM", None),
+            ("POST", "/users/blue/sweeps:preview", {**job, "grid": {"lr": [0.1]}}),
+            ("POST", "/users/blue/sweeps", {**job, "grid": {"lr": [0.1]}}),
+            (
+                "POST",
+                "/users/blue/apps",
+                {"name": "a", "model_name": "", "command": "x", "cpu": 1, "ram": 100},
+            ),
+        )
+        for method, path, asked in asks:
+            told = {}
+            for tenant in ("red", "not-there"):
+                sent = None if asked is None else {**asked, "tenant": tenant}
+                to = path.replace("TEAM", tenant)
+                answer = rig.ask(method, to, sent, token=rig.blue, headers=ONE_ID)
+                assert (answer.status, answer.json["reason"]) == (403, "NotFound"), (path, answer.body)
+                told[tenant] = answer.body.replace(tenant.encode(), b"TEAM")
+            assert told["red"] == told["not-there"], path
+            assert b"udget" not in told["red"], path
+            assert b"EUR" not in told["red"], path
+        for path in ("/tenants/red/queue", "/tenants/red/accounting", "/users/ann/jobs/spends/cost"):
+            answer = rig.ask("GET", path, token=rig.blue)
+            assert answer.status == 403, path
+            assert b"EUR" not in answer.body
+    finally:
+        rig.ask("DELETE", RED, token=rig.root_user)
+        rig.ask("PUT", "/users/ann/jobs/spends:cancel", token=rig.ann)

@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,6 +226,27 @@ class TestLimits:
             assert rig.ask("GET", "/tenants/red", token=rig.rita).status == 200, "looking goes on"
             assert {change(rig.root_user, "member").status for _ in range(9)} == {200}
             assert rig.ask("GET", "/tenants/red/members/ann", token=rig.rita).json["role"] == "member"
+
+    @pytest.mark.parametrize(
+        ("method", "path", "body"),
+        [
+            ("PUT", "/users/ann/jobs/x:keep", {"hours": 1}),
+            ("PUT", "/users/ann/idle_servers:keep", {"hours": 1}),
+            ("PUT", "/users/ann/apps/x:scale", {"replicas": 1}),
+            ("PUT", "/users/ann/models/x@1:stage", {"stage": "production"}),
+            ("PUT", "/users/ann/secrets/x", {"values": {"A": "b"}}),
+            ("DELETE", "/users/ann/secrets/x", None),
+        ],
+    )
+    def test_no_change_to_and_fro_fills_the_audit_log(
+        self, tmp_path: Path, method: str, path: str, body: dict[str, Any] | None
+    ) -> None:
+        """Each repetition is a link of the chain, which is shipped: hundreds a second would bury the others."""
+        with ApiRig(tmp_path, rates={**PLENTY, "change": Rate(0.001, 3)}) as rig:
+            rig.tenant("red", "rita", members=("ann",))
+            answers = [rig.ask(method, path, body, token=rig.ann) for _ in range(5)]
+            assert [one.status for one in answers[3:]] == [429, 429], path
+            assert 429 not in {one.status for one in answers[:3]}
 
 
 def test_a_hub_that_is_down_means_503_instead_of_401_and_known_callers_continue_for_a_moment(

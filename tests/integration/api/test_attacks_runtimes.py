@@ -86,3 +86,25 @@ def test_a_description_that_is_wrong_changes_nothing(
     assert answer.status in (403, 404)
     assert says in answer.json["msg"]
     assert rig.ask("GET", "/tenants/red/runtimes", token=rig.rita).json == []
+
+
+@pytest.mark.parametrize(
+    "mine",
+    [
+        {**MINE, "env": {"said": "x"}},
+        {"title": "Roles", "roles": [{"name": "said", "program": ["x", "y"]}]},
+    ],
+)
+def test_no_runtime_makes_the_audit_log_unreadable(rig: ApiRig, mine: dict[str, Any]) -> None:
+    """A sentence is stored as an object with the one key `said`, and an admin of a team names variables and roles."""
+    made = rig.ask("PUT", "/tenants/red/runtimes/mine", mine, token=rig.rita)
+    assert made.status == 200, made.body
+    wanted = {"env": mine["env"]} if "env" in mine else {"programs": {"said": ["x", "y"]}}
+    for path in ("/audit?action=runtime.", "/tenants/red/audit?action=runtime."):
+        answer = rig.ask("GET", path, token=rig.root_user)
+        assert answer.status == 200, answer.body
+        assert wanted.items() <= answer.json[0]["detail"].items()
+    for path in ("/audit:lines", "/audit:csv", "/tenants/red/audit:csv", "/tenants/red/audit:lines"):
+        answer = rig.ask("GET", path, token=rig.root_user)
+        assert answer.status == 200
+        assert b"said" in answer.body

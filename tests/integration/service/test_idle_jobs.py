@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -307,6 +308,31 @@ async def test_attacks_on_others_jobs_find_nothing(tmp_path: Path) -> None:
         await made.rig.until("train", "suspended")
         with pytest.raises(Refused, match="running"):
             await made.jobs.keep(SYSTEM, "ann", "train", JobKeep(hours=1), actor="ann")
+
+
+async def test_requests_at_one_time_keep_a_job_no_longer_than_one_after_the_other(tmp_path: Path) -> None:
+    async with idle(tmp_path) as made:
+        await made.submit("train")
+        await made.policy()
+        await made.jobs.look()
+        await made.later(2 * HOUR)
+
+        async def keep(hours: int) -> bool:
+            try:
+                await made.jobs.keep(SYSTEM, "ann", "train", JobKeep(hours=hours), actor="ann")
+            except Refused as refused:
+                return refused.reason is not Reason.WRONG_STATE
+            return True
+
+        looks = [made.later(LOOK) for _ in range(5)]
+        for _ in range(4):  # to bank hours: a short one gives nothing back
+            await asyncio.gather(*(keep(hours) for hours in (24, 1, 23, 24, 2, 24, 1)))
+        await asyncio.gather(*looks, *(keep(24) for _ in range(20)))
+        assert await keep(1) is False
+        assert left(await made.later(25 * HOUR)) is not None, "a day at most"
+        await made.later(HOUR)
+        await made.rig.until("train", "suspended")
+        assert await keep(1) is False
 
 
 async def test_a_user_who_cancels_reads_another_reason(tmp_path: Path) -> None:

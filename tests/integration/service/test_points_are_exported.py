@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,57 @@ async def test_refused_points_of_one_job_hold_up_no_other_job(
         assert steps(receiver, good) == [1, 2, 3, 4, 5]
         assert receiver.points(bad) == []
         assert f"refused 6 metric points of the job {bad}" in caplog.text
+
+
+async def test_jobs_whose_names_a_filter_forbids_hold_up_no_other_job(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.forbids = "<script>"
+    async with rig_of(tmp_path, receiver.url) as rig:
+        bad = [await running(rig, f"bad-{n}") for n in range(2)]
+        good = await running(rig, "good")
+        for n in range(2):
+            await report(rig, f"bad-{n}", 1, 2, **{"<script>": 1.0})
+        await tried(receiver)
+        (one,) = rig.platform.exports.running
+
+        async def up_to(last: int) -> bool:
+            return steps(receiver, good) == list(range(1, last + 1)) and one.behind == 4
+
+        await report(rig, "good", 1, 5)
+        await until(lambda: up_to(5), what="the points of the other")
+        await report(rig, "good", 6, 7)
+        await until(lambda: up_to(7), what="its later points")
+        assert all(receiver.points(uid) == [] for uid in bad), "they wait: a wrong token looks the same"
+        receiver.forbids = ""
+        await sent(rig, 11)
+
+
+async def test_points_that_a_filter_forbids_for_long_are_dropped_while_others_are_taken(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporter, "MOST_DOUBTS", 2)
+    receiver.forbids = "<script>"
+    async with rig_of(tmp_path, receiver.url) as rig:
+        bad, good = await running(rig, "bad"), await running(rig, "good")
+        await report(rig, "bad", 1, 3, **{"<script>": 1.0})
+        for n in range(1, 200):  # alone it is never dropped
+            await until(partial(_refused_again, rig, receiver, receiver.tried + 2), what="requests")
+            await report(rig, "good", n, n)
+            await until(partial(_has, receiver, good, n), what=f"point {n}")
+            if counts(rig)["dropped"]:
+                break
+        assert n > exporter.MOST_DOUBTS
+        await sent(rig, n, dropped=3)
+        assert receiver.points(bad) == []
+
+
+async def _refused_again(rig: Rig, receiver: Receiver, times: int) -> bool:
+    return receiver.tried >= times or counts(rig)["dropped"] > 0
+
+
+async def _has(receiver: Receiver, uid: str, last: int) -> bool:
+    return steps(receiver, uid)[-1:] == [last]
 
 
 async def test_a_fault_of_the_receiver_is_tried_some_times_and_then_costs_these_points_alone(

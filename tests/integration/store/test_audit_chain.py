@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import text
 
 from mlp_hub.domain.audit_chain import NO_HASH, entry_digest, link_hash
+from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.service.audit.heads import PublishedHead
 from mlp_hub.service.audit.verify import ChainReport, verify
 from mlp_hub.store import Database, migrate
@@ -537,3 +538,22 @@ def test_links_are_read_with_their_entries_a_few_at_a_time(db: Database) -> None
     assert (found[1].tenant, found[1].detail, found[4].tenant) == ("red", {"cpu": 1}, None)
     assert [one.seq for one in db.read_now(lambda tx: tx.audit_chain.shipped(3, 100, 10))] == [4]
     assert [one.seq for one in db.read_now(lambda tx: tx.audit_chain.shipped(0, 2, 10**6))] == [1, 2]
+
+
+def test_entries_of_a_team_with_a_thousand_teams_below_it_are_one_page(db: Database) -> None:
+    """SQLite refused a query with a thousand alternatives, after the export's file had begun."""
+    names = [f"t-{n}" for n in range(1200)]
+    with db.begin() as tx:
+        tx.tenants.insert(Tenant("top"), 100.0)
+        for n, name in enumerate(names):
+            tx.tenants.insert(Tenant(name, parent="top" if n < 1100 else names[n - 1100]), 100.0)
+        tx.tenants.insert(Tenant("other"), 100.0)
+        tx.audit.add(99.0, "ann", "tenant.update", "of-an-earlier-one", tenant=names[0])
+        for name in ("top", names[0], names[-1], "other", "not-there"):
+            tx.audit.add(101.0, "ann", "tenant.update", name, tenant=name)
+    of = db.read_now(lambda tx: tx.tenants.with_all_below("top"))
+    assert sorted(of) == sorted(["top", *names])
+    found, following = db.read_now(lambda tx: tx.audit.page(of=of))
+    assert ([one.name for one in found], following) == ([names[-1], names[0], "top"], None)
+    assert db.read_now(lambda tx: tx.audit.page(of=[])) == ([], None)
+    assert db.read_now(lambda tx: tx.tenants.with_all_below("not-there")) == []

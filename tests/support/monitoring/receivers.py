@@ -24,6 +24,7 @@ class Receiver(ThreadingHTTPServer):
         self.headers: list[dict[str, str]] = []
         self.statuses: list[int] = []
         self.refuses = ""  # a request with a metric of this name is answered with 400
+        self.forbids = ""  # with 403, as a filter of requests in front of a receiver does
         self.most = 0  # bytes of a request that is not too large; 0: any
         self.rejected = 0  # values that it says it left out
         self.location = ""
@@ -78,6 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
             status = 413
         elif receiver.refuses and receiver.refuses.encode() in body:
             status = 400
+        elif receiver.forbids and receiver.forbids.encode() in body:
+            status = 403
         if status == 200:
             assert self.path == "/v1/metrics"
             assert self.headers["Content-Type"] == "application/x-protobuf"

@@ -3,11 +3,13 @@
 # ruff: noqa: N802 - names of the library
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import time
 from collections import defaultdict
 from pathlib import Path
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,6 +21,7 @@ from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.rank.gpus import PodGpus
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.executors.kubernetes.rank.usage import OwnUse, PodGroup
+from support.waiting import PATIENCE_S, wait_for
 
 
 class Library:
@@ -93,6 +96,32 @@ def test_a_pod_without_gpus_has_no_library_and_no_thread() -> None:
     assert (gpus.most(), gpus.looks) == (None, 0)
 
 
+def test_a_driver_that_hangs_keeps_no_rank_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    library, entered, goes_on = Library(50), Event(), Event()
+
+    def hangs() -> int:
+        entered.set()
+        goes_on.wait()
+        return 0
+
+    monkeypatch.setattr(library, "nvmlInit_v2", hangs)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: library)
+    gpus = PodGpus()
+    gpus.begin()
+    assert entered.wait(PATIENCE_S)
+    assert (gpus.most(), gpus.looks) == (None, 0)
+    goes_on.set()
+    wait_for(lambda: gpus.most() == 50)
+    library.status["rates"] = 3  # it looks on without end, and finds nothing
+
+
+def test_a_library_of_an_image_without_the_functions_is_none() -> None:
+    """Any library may have the name; one without these functions ended the rank."""
+    gpus = PodGpus("libc.so.6")
+    gpus.begin()
+    assert (gpus.most(), gpus.looks) == (None, 0)
+
+
 def test_a_rank_with_gpus_writes_again_though_nothing_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,3 +183,47 @@ def test_work_is_known_only_where_each_rank_wrote_it_since_the_last_look(tmp_pat
     leave(tmp_path, 0)
     leave(tmp_path, 1, gpu=0, gpu_looks=5)
     assert work().gpu is None, "one has no GPU that it can measure"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"gpu": NaN, "gpu_looks": NaN, "cpu": NaN}',
+        b'{"gpu": Infinity, "gpu_looks": -1, "cpu": -Infinity}',
+        b'{"gpu": 1' + b"0" * 400 + b', "gpu_looks": 1' + b"0" * 30 + b"}",
+        b'{"gpu": [' * 200,
+        b'{"gpu": {"gpu": 1}, "gpu_looks": "7", "cpu": []}',
+        b"[1, 2]",
+        b"\xff\xfe",
+        b'{"gpu": 1, "gpu_looks": 1}' + b" " * 4096 + b"x",
+        b"",
+    ],
+)
+def test_files_that_a_program_wrote_over_its_rank_are_unknown_and_stop_nothing(
+    tmp_path: Path, text: bytes
+) -> None:
+    leave(tmp_path, 0)
+    (tmp_path / "log" / "a.0.0.use").write_bytes(text)
+    use = records.read(str(tmp_path), "a.0", 1)[0].use or records.RankUse()
+    assert use.gpu is None or 0 <= use.gpu <= 1
+    assert 0 <= use.gpu_looks < 1 << 31
+    assert use.cpu is None
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory", "sparse"])
+def test_a_file_of_another_kind_is_not_followed_and_keeps_nobody_waiting(tmp_path: Path, kind: str) -> None:
+    leave(tmp_path, 0)
+    report = tmp_path / "log" / "a.0.0.use"
+    report.unlink()
+    secret = tmp_path / "secret"
+    secret.write_text('{"gpu": 99, "gpu_looks": 9}')
+    if kind == "link":
+        report.symlink_to(secret)
+    elif kind == "pipe":
+        os.mkfifo(report)
+    elif kind == "directory":
+        report.mkdir()
+    else:
+        report.write_bytes(b"")
+        os.truncate(report, 1 << 40)
+    assert records.read(str(tmp_path), "a.0", 1)[0].use is None

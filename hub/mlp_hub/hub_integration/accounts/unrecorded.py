@@ -54,16 +54,28 @@ def begin(db: Any, deliver: Deliver, *, retry_s: float = RETRY_S) -> None:
 
 
 async def _deliver_all(db: Any, deliver: Deliver, retry_s: float) -> None:
-    failures = 0
-    while (row := db.query(UnrecordedEnd).order_by(UnrecordedEnd.id).first()) is not None:
+    failures, after = 0, 0
+    while (row := _next(db, after)) is not None:
         number, user, fields = row.id, row.user, json.loads(row.fields)
         try:
             await deliver(user, fields)
         except (ServiceUnreachable, ServiceRefused) as error:
-            failures += 1
             log.warning("the end of a token of %s is not in the audit log yet: %s", user, error)
+            if isinstance(error, ServiceRefused) and _next(db, number) is not None:
+                after = number  # it holds up none of those behind it
+                continue
+            failures, after = failures + 1, 0
             await asyncio.sleep(wait_after(failures, retry_s, RETRY_MOST_S))
             continue
-        failures = 0
         db.query(UnrecordedEnd).filter(UnrecordedEnd.id == number).delete()
         db.commit()
+        if not after:
+            failures = 0
+        elif _next(db, after) is None:  # only refused ones are left
+            failures, after = failures + 1, 0
+            await asyncio.sleep(wait_after(failures, retry_s, RETRY_MOST_S))
+
+
+def _next(db: Any, after: int) -> Any:
+    """Return the first entry that follows a number; None if there is none."""
+    return db.query(UnrecordedEnd).filter(UnrecordedEnd.id > after).order_by(UnrecordedEnd.id).first()

@@ -36,15 +36,10 @@ class OwnEntries:
     tenant: str
     below: bool = False
 
-    def since_of(self, tx: Tx) -> dict[str, float]:
-        """Return these tenants, each with its begin: entries of an earlier one of the same name are not theirs. Raises `NotFound`."""
-        names = [self.tenant]
-        found: dict[str, float] = {}
-        for name in names:  # it grows
-            found[name] = tx.tenants.made_at(name)
-            if self.below:
-                names += [child for child in tx.tenants.children(name) if child not in found]
-        return found
+    def tenants_of(self, tx: Tx) -> Sequence[str]:
+        """Return the names of these tenants. Raises `NotFound`."""
+        tx.tenants.made_at(self.tenant)
+        return tx.tenants.with_all_below(self.tenant) if self.below else [self.tenant]
 
 
 class AuditLog:
@@ -112,10 +107,8 @@ class AuditLog:
         page = replace(span, most_bytes=MOST_BYTES)
 
         def look(tx: Tx) -> tuple[list[AuditRecord], int | None]:
-            since_of = None if own is None else own.since_of(tx)
-            return tx.audit.page(
-                page, tenant=tenant, actor=actor, action=action, name=name, since_of=since_of
-            )
+            of = None if own is None else own.tenants_of(tx)
+            return tx.audit.page(page, tenant=tenant, actor=actor, action=action, name=name, of=of)
 
         found, following = await self._db.read(look)
         entries = [

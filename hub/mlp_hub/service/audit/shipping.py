@@ -33,6 +33,8 @@ LOT_BYTES = 2**20
 """Safety: bytes of details that are read at a time, about: bounds memory."""
 LONGEST = 60_000
 """Safety: bytes of a message to a syslog, which a datagram can hold; of a longer entry `detail` is left out."""
+TEXT_MOST = 1000
+"""Safety: characters of each other text of such an entry: twelve bytes each at most, so that it is never too long."""
 RETRY_MOST_S = 60.0
 """Tuning: seconds until the next try with a receiver that is away, at most."""
 LATE_S = 900.0
@@ -188,7 +190,8 @@ def line_of(one: ShippedLink, most: int | None = None) -> bytes:
     line = json.dumps(fields).encode()
     if most is None or len(line) <= most:
         return line
-    return json.dumps({**fields, "detail": {"left_out": len(line)}}).encode()
+    short = {name: value[:TEXT_MOST] if isinstance(value, str) else value for name, value in fields.items()}
+    return json.dumps({**short, "detail": {"left_out": len(line)}}).encode()
 
 
 def _moment(at: float) -> str:

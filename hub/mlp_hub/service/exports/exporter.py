@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,12 @@ GATHER_S = 5.0
 """Tuning: seconds between two requests if nothing is behind: fewer requests with more, fresher curves with less."""
 RETRY_S, RETRY_MOST_S = 1.0, 60.0
 """Tuning: seconds until the next request to a target that does not answer, at first and at most; the same for a job that it fails at."""
+DOUBT_MOST_S = 3600.0
+"""Tuning: seconds until the next try of a job that the target does not take while it takes others, at most."""
+MOST_DOUBTS = 12
+"""Tuning: times that the target takes others and not a job, after which the points of that are dropped: the waits double, an hour in all."""
+PROBES = 8
+"""Tuning: requests of one job each after a request that the target did not take: how soon others are found that it takes, for load."""
 MOST_FAULTS = 6
 """Tuning: faults of the target in a row at the same points, after which these are dropped: it may never take them."""
 LEAST_VALUES = 100
@@ -110,6 +117,9 @@ class PointExporter:
         self._gather_s, self._retry_s = gather_s, retry_s
         self._backlog = ExportBacklog()
         self._wanted: dict[str, bool] = {}  # jobs that report, and whether their points are exported
+        self._jobs = self._of.jobs  # in one request; one after a request that the target did not take
+        self._doubted: dict[str, None] = {}  # jobs that it did not take since it took one
+        self._doubts: Counter[str] = Counter()  # how often it took others and not this job
         self._values = self._of.values  # in one request; fewer after one that was too large or too slow
         self._failures = 0  # in a row
         self._faults: KeyedBackoff[str] = KeyedBackoff(retry_s, RETRY_MOST_S)
@@ -218,28 +228,46 @@ class PointExporter:
 
     async def _turn(self, now: float) -> tuple[bool, bool]:
         """Hand on some points; return whether the target answered, and whether there may be more at once."""
-        most = self._of.jobs * self._of.abreast
+        jobs = self._jobs
+        abreast = max(PROBES, self._of.abreast) if self._doubted else self._of.abreast
+        most = jobs * abreast
         uids = self._backlog.turn(now, most)
         if not uids:
             return True, False
-        turn = await self._db.read(partial(self._read, uids=uids))
+        turn = await self._db.read(partial(self._read, uids=uids, jobs=jobs, abreast=abreast))
         for uid in turn.gone:
             self._forget(uid)
         outcomes = await asyncio.gather(*(self._send(parts, data) for parts, data in turn.lots))
         settled = [one for some, _ in outcomes for one in some]
         if settled or turn.rest:
             await self._store(settled, turn.rest)
-        return all(answered for _, answered in outcomes), turn.full or len(uids) == most
+        answers = [answered for _, answered in outcomes]
+        if answers:
+            self._judge(passed=any(answers), all_passed=all(answers))
+        return any(answers) or not answers, turn.full or len(uids) == most
 
-    def _read(self, tx: Tx, *, uids: Sequence[str]) -> ExportTurn:
+    def _judge(self, *, passed: bool, all_passed: bool) -> None:
+        """Decide how many jobs the next request has, and put jobs aside that the target does not take while it takes others.
+
+        A filter before a target may refuse the words of one job as if the token was wrong. So all others have their turns first.
+        """
+        self._jobs = min(self._of.jobs, 2 * self._jobs) if all_passed else 1
+        if passed and self._doubted:
+            now = asyncio.get_running_loop().time()
+            for uid in self._doubted:
+                self._doubts[uid] += 1
+                self._backlog.put_aside(uid, now + wait_after(self._doubts[uid], self._retry_s, DOUBT_MOST_S))
+            self._doubted.clear()
+
+    def _read(self, tx: Tx, *, uids: Sequence[str], jobs: int, abreast: int) -> ExportTurn:
         lots: list[list[ExportPart]] = []
         gone: list[str] = []
         rest: list[ExportCursor] = []
         full = False
         left = 0
         for uid in uids:
-            if not lots or len(lots[-1]) == self._of.jobs:
-                if len(lots) == self._of.abreast:
+            if not lots or len(lots[-1]) == jobs:
+                if len(lots) == abreast:
                     full = True
                     break
                 left = self._values
@@ -252,7 +280,7 @@ class PointExporter:
             elif not part.points and not (part.ends and self._of.ends):
                 rest.append(_after(part, ""))
             else:
-                if not lots or len(lots[-1]) == self._of.jobs:
+                if not lots or len(lots[-1]) == jobs:
                     lots.append([])
                 lots[-1].append(part)
                 left -= sum(len(p.values) for p in part.points)
@@ -268,10 +296,7 @@ class PointExporter:
             self._took(parts, int(said.get("rejected", 0)))
             return [SettledPart(_after(part, target)) for part in parts], True
         if why == "later":
-            if said.get("code") == "silent":  # or too slow for as many
-                self._values = max(LEAST_VALUES, self._values // 2)
-            self._cannot(said)
-            return _kept(parts, target), False
+            return self._later(parts, said, target), False
         if why == "too-large" and self._values > LEAST_VALUES:
             self._values = max(LEAST_VALUES, self._values // 2)
             return _kept(parts, target), True
@@ -286,6 +311,21 @@ class PointExporter:
             return _kept(parts, target), True
         self._drop(part, said)
         return [SettledPart(_after(part, target))], True
+
+    def _later(self, parts: Sequence[ExportPart], said: Mapping[str, Any], target: str) -> list[SettledPart]:
+        """Let others have their turns first; drop the points of a job if the target took others all the time."""
+        if said.get("code") == "silent":  # or too slow for as many
+            self._values = max(LEAST_VALUES, self._values // 2)
+        self._cannot(said)
+        for part in parts:
+            self._backlog.rotate(part.job.uid)
+        if len(parts) == 1:
+            uid = parts[0].job.uid
+            if self._doubts[uid] >= MOST_DOUBTS:
+                self._drop(parts[0], said)
+                return [SettledPart(_after(parts[0], target))]
+            self._doubted[uid] = None
+        return _kept(parts, target)
 
     async def _send_each(self, parts: Sequence[ExportPart]) -> tuple[list[SettledPart], bool]:
         found: list[SettledPart] = []
@@ -312,6 +352,8 @@ class PointExporter:
         for part in parts:
             self._tried.pop(part.job.uid, None)
             self._faults.forget(part.job.uid)
+            self._doubts.pop(part.job.uid, None)
+            self._doubted.pop(part.job.uid, None)
 
     def _cannot(self, said: Mapping[str, Any]) -> None:
         self._events.export_failures.add(self.kind)
@@ -326,6 +368,7 @@ class PointExporter:
         uid = part.job.uid
         self._tried.pop(uid, None)
         self._faults.forget(uid)
+        self._doubted.pop(uid, None)
         self._events.exported.add(self.kind, "dropped", amount=len(part.points))
         if uid not in self._refused:
             self._refused.add(uid)
@@ -348,6 +391,8 @@ class PointExporter:
         self._wanted.pop(uid, None)
         self._tried.pop(uid, None)
         self._faults.forget(uid)
+        self._doubts.pop(uid, None)
+        self._doubted.pop(uid, None)
         self._refused.discard(uid)
 
     async def _store(self, settled: Sequence[SettledPart], rest: Sequence[ExportCursor]) -> None:

@@ -196,8 +196,15 @@ def detail_of(column: str) -> dict[str, Any]:
 
 
 def loaded(value: object) -> object:
-    """Return a value of a detail; a sentence is stored as an object with one key."""
-    return from_data(value[SAID]) if isinstance(value, dict) and value.keys() == {SAID} else value
+    """Return a value of a detail; a sentence is stored as an object with one key.
+
+    Others name variables and roles in details too, so an object with this key that has no sentence is itself.
+    """
+    if isinstance(value, dict) and value.keys() == {SAID}:
+        said = value[SAID]
+        if isinstance(said, dict) and isinstance(said.get("id"), str):
+            return from_data(said)
+    return value
 
 
 def _link(row: Any) -> ChainLink | None:

@@ -72,6 +72,7 @@ ROUTES = (
         JOBS_WRITE,
         body=ServerKeep,
         reply=ServerCountdown,
+        bucket="change",
     ),
     Route(
         "GET",

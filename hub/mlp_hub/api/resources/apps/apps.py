@@ -161,6 +161,7 @@ ROUTES = (
         APPS_WRITE,
         body=AppScale,
         reply=Application,
+        bucket="change",
     ),
     Route("DELETE", _APP, delete, "Delete an app", Relation.SELF, APPS_WRITE, reply=Application),
     Route(

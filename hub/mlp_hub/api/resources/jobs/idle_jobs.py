@@ -45,6 +45,7 @@ ROUTES = (
         JOBS_WRITE,
         body=JobKeep,
         reply=Job,
+        bucket="change",
     ),
     Route(
         "GET",

@@ -145,6 +145,7 @@ ROUTES = (
         MODELS_WRITE,
         body=ModelStageChange,
         reply=Model,
+        bucket="change",
     ),
     Route("DELETE", _MODEL, delete, "Delete a model", Relation.SELF, MODELS_WRITE, reply=Model),
     Route(

@@ -68,11 +68,37 @@ S, M, A = Relation.SELF, Relation.MEMBER, Relation.TENANT_ADMIN
 
 ROUTES = (
     Route("GET", _OWN, list_own, "List a user's secrets", S, DATA_READ, reply=list[Secret]),
-    Route("PUT", f"{_OWN}/{{secret}}", set_own, "Set a user's secret", S, DATA_WRITE, body=SecretSet),
-    Route("DELETE", f"{_OWN}/{{secret}}", remove_own, "Forget a user's secret", S, DATA_WRITE),
+    Route(
+        "PUT",
+        f"{_OWN}/{{secret}}",
+        set_own,
+        "Set a user's secret",
+        S,
+        DATA_WRITE,
+        body=SecretSet,
+        bucket="change",
+    ),
+    Route(
+        "DELETE", f"{_OWN}/{{secret}}", remove_own, "Forget a user's secret", S, DATA_WRITE, bucket="change"
+    ),
     Route("GET", _SHARED, list_shared, "List a tenant's secrets", M, TENANTS_READ, reply=list[Secret]),
     Route(
-        "PUT", f"{_SHARED}/{{secret}}", set_shared, "Set a tenant's secret", A, TENANTS_WRITE, body=SecretSet
+        "PUT",
+        f"{_SHARED}/{{secret}}",
+        set_shared,
+        "Set a tenant's secret",
+        A,
+        TENANTS_WRITE,
+        body=SecretSet,
+        bucket="change",
     ),
-    Route("DELETE", f"{_SHARED}/{{secret}}", remove_shared, "Forget a tenant's secret", A, TENANTS_WRITE),
+    Route(
+        "DELETE",
+        f"{_SHARED}/{{secret}}",
+        remove_shared,
+        "Forget a tenant's secret",
+        A,
+        TENANTS_WRITE,
+        bucket="change",
+    ),
 )

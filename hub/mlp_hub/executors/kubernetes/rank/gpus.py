@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import time
@@ -33,14 +34,13 @@ class PodGpus:
     def begin(self) -> None:
         """Look from now on, if the pod has GPUs. It starts a thread, so the caller forks no process after that."""
         try:
-            self.open(ctypes.CDLL(self._name))
+            library = ctypes.CDLL(self._name)
         except OSError:
             return  # a pod without GPUs
-        if self._handles:
-            threading.Thread(target=self._look_on, name="gpus", daemon=True).start()
+        threading.Thread(target=self._look_on, args=(library,), name="gpus", daemon=True).start()
 
     def open(self, library: Any) -> None:
-        """Find the devices by a library."""
+        """Find the devices by a library. It may wait for a driver that hangs."""
         count = ctypes.c_uint()
         if library.nvmlInit_v2() or library.nvmlDeviceGetCount_v2(ctypes.byref(count)):
             return
@@ -79,7 +79,9 @@ class PodGpus:
                 most = max(most, used.value)
         return int(most)
 
-    def _look_on(self) -> None:
-        while True:
-            self.look()
-            time.sleep(_EVERY_S)
+    def _look_on(self, library: Any) -> None:
+        with contextlib.suppress(AttributeError):  # an image may have another library of this name
+            self.open(library)
+            while self._handles:
+                self.look()
+                time.sleep(_EVERY_S)

@@ -45,6 +45,11 @@ _MOST_MADE = 8192
 _GET_USER = select(u).where(u.c.name == bindparam("name"))
 _KNOWN_USERS = select(u.c.name).where(u.c.name.in_(bindparam("names", expanding=True)))
 _child = t.alias("child")
+_below = select(t.c.name).where(t.c.name == bindparam("top")).cte("below", recursive=True)
+_below = _below.union(
+    select(_child.c.name).where(_child.c.parent == _below.c.name)
+)  # which ends in a circle too
+_WITH_ALL_BELOW = select(_below.c.name).order_by(_below.c.name)
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
 )
@@ -128,6 +133,10 @@ class Tenants(Repo):
     def children(self, name: str) -> list[str]:
         """Return the names of the tenants directly below this one."""
         return [*self._c.scalars(select(t.c.name).where(t.c.parent == name).order_by(t.c.name))]
+
+    def with_all_below(self, name: str) -> list[str]:
+        """Return the name of a tenant and those of all tenants below it, however deep."""
+        return [*self._c.scalars(_WITH_ALL_BELOW, {"top": name})]
 
     def is_cohort(self, name: str) -> bool:
         """Whether any tenant is in a cohort of this name."""
