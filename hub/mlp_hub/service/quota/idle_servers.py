@@ -29,13 +29,11 @@ log = logging.getLogger(__name__)
 FRESH_S = 180.0
 """Tuning: seconds for which a report counts: three reports may be lost before a countdown pauses."""
 MOST_PASSED_S = 120.0
-"""Safety: seconds of a countdown that one look takes at most: a machine that slept ends no server when it wakes."""
-HOUR_S = 3600
-"""Given: seconds."""
-MINUTE_S = 60
+"""Safety: seconds that one look counts at most: a machine that slept ends no server and no job when it wakes."""
+HOUR_S, MINUTE_S = 3600, 60
 """Given: seconds."""
 USUAL_GRACE_S = 3600
-"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long a server is held unused."""
+"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long servers and GPUs are held unused."""
 Key = tuple[str, str]
 End = Callable[[str, str], Awaitable[None]]
 
