@@ -13,11 +13,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mlp_hub.pools import WorkKind, run_in
-from mlp_hub.service.config import AuditPolicy
+from mlp_hub.service.config import AuditPolicy, SyslogReceiver
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.support.backoff import wait_after
 from mlp_hub.store.database import Database
@@ -119,23 +119,10 @@ class AuditShipping:
 
     def __init__(self, db: Database, clock: Callable[[], float], policy: AuditPolicy) -> None:
         self._clock = clock
-        make = partial(_ShippingLine, db, clock)
-        self._lines: list[_ShippingLine] = []
-        if policy.ship_syslog is None and policy.ship_file is None:
-            return
-        from mlp_hub.service.audit import receivers  # noqa: PLC0415 - few hubs have one
-
-        def messages_of(lot: Sequence[ShippedLink]) -> list[bytes]:
-            return [receivers.syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot]
-
-        if (receiver := policy.ship_syslog) is not None:
-            self._lines.append(
-                make("syslog", lambda lot: receivers.send_to_syslog(receiver, messages_of(lot)), policy)
-            )
-        if (path := policy.ship_file) is not None:
-            self._lines.append(
-                make("file", lambda lot: receivers.append_lines(path, [line_of(one) for one in lot]), policy)
-            )
+        self._lines = [
+            _ShippingLine(db, clock, place, _delivery(receiver), policy)
+            for place, receiver in _receivers_of(policy).items()
+        ]
 
     def start(self) -> None:
         """Ship from now on, from the first link that a receiver does not have."""
@@ -163,10 +150,27 @@ class AuditShipping:
         return [Problem("audit", "AuditUnshipped", message, fails=False)] if late else []
 
 
+def _receivers_of(policy: AuditPolicy) -> dict[str, SyslogReceiver | Path]:
+    """Return the receivers that are set, by their names. Retention reads it too: it removes no entry that one of them lacks."""
+    found = {"syslog": policy.ship_syslog, "file": policy.ship_file}
+    return {place: receiver for place, receiver in found.items() if receiver is not None}
+
+
+def _delivery(receiver: SyslogReceiver | Path) -> Callable[[Sequence[ShippedLink]], None]:
+    """Return what sends a lot to a receiver, and raises OSError."""
+    from mlp_hub.service.audit import receivers  # noqa: PLC0415 - few hubs have one
+
+    if isinstance(receiver, Path):
+        return lambda lot: receivers.append_lines(receiver, [line_of(one) for one in lot])
+    return lambda lot: receivers.send_to_syslog(
+        receiver,
+        [receivers.syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot],
+    )
+
+
 def shipped_up_to(tx: Tx, policy: AuditPolicy) -> int | None:
     """Return the last link that all receivers have; None where none is set."""
-    places = [("syslog", policy.ship_syslog), ("file", policy.ship_file)]
-    return min((_cursor(tx, place) for place, receiver in places if receiver is not None), default=None)
+    return min((_cursor(tx, place) for place in _receivers_of(policy)), default=None)
 
 
 def line_of(one: ShippedLink, most: int | None = None) -> bytes:
