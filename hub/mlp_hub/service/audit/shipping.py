@@ -12,11 +12,11 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mlp_hub.pools import WorkKind, run_in
+from mlp_hub.service.audit.receivers import append_lines, send_to_syslog, syslog_message, time_text
 from mlp_hub.service.config import AuditPolicy, SyslogReceiver
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.support.backoff import wait_after
@@ -158,13 +158,11 @@ def _receivers_of(policy: AuditPolicy) -> dict[str, SyslogReceiver | Path]:
 
 def _delivery(receiver: SyslogReceiver | Path) -> Callable[[Sequence[ShippedLink]], None]:
     """Return what sends a lot to a receiver, and raises OSError."""
-    from mlp_hub.service.audit import receivers  # noqa: PLC0415 - few hubs have one
-
     if isinstance(receiver, Path):
-        return lambda lot: receivers.append_lines(receiver, [line_of(one) for one in lot])
-    return lambda lot: receivers.send_to_syslog(
+        return lambda lot: append_lines(receiver, [line_of(one) for one in lot])
+    return lambda lot: send_to_syslog(
         receiver,
-        [receivers.syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot],
+        [syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot],
     )
 
 
@@ -182,7 +180,7 @@ def line_of(one: ShippedLink, most: int | None = None) -> bytes:
         fields["missing"] = True  # somebody removed the entry, and left its link
     else:
         fields |= {
-            "time": _moment(one.time),
+            "time": time_text(one.time),
             "actor": one.actor,
             "action": one.action,
             "object": one.name,
@@ -193,10 +191,6 @@ def line_of(one: ShippedLink, most: int | None = None) -> bytes:
     if most is None or len(line) <= most:
         return line
     return json.dumps({**fields, "detail": {"left_out": len(line)}}).encode()
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _shown(detail: dict[str, Any]) -> dict[str, object]:
