@@ -120,7 +120,10 @@ def golden(pytestconfig: pytest.Config) -> Callable[[Path, str], None]:
         if pytestconfig.getoption("--golden"):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        assert text == path.read_text(encoding="utf-8")
+        known = path.read_text(encoding="utf-8") if path.exists() else None
+        assert text == known, (
+            f"{path} differs: if that is meant, run pytest --golden, and read the difference"
+        )
 
     return held
 

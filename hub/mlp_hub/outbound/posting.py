@@ -1,4 +1,4 @@
-"""Requests to a program that metric points are handed on to, and what its answers mean."""
+"""Requests over HTTP to addresses outside of the hub, and what the answers of targets of metric points mean."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import certifi
 import urllib3
@@ -18,6 +19,40 @@ LATER = frozenset({*range(300, 400), 401, 403, 404, 405, 407, 408, 425, 429, 502
 """Statuses after which the same is sent again: the target is busy, or its address or its token is wrong, and not the points."""
 TOO_LARGE = 413
 """Given: status of a request that is too large."""
+
+
+def connections() -> urllib3.PoolManager:
+    """Return connections that check certificates and repeat nothing."""
+    return urllib3.PoolManager(
+        timeout=urllib3.Timeout(connect=SILENT_S, read=SILENT_S),
+        retries=False,
+        cert_reqs="CERT_REQUIRED",
+        ca_certs=certifi.where(),
+    )
+
+
+def post(address: str, body: bytes, media_type: str) -> int:
+    """Post a body and return the status; the answer is not read, and no redirect is followed. Raises `TimeoutError`."""
+    try:
+        answer = connections().request(
+            "POST",
+            address,
+            body=body,
+            headers={"Content-Type": media_type, "User-Agent": "mlp-hub"},
+            redirect=False,
+            preload_content=False,
+        )
+    except urllib3.exceptions.TimeoutError as error:
+        raise TimeoutError from error
+    answer.close()
+    return answer.status
+
+
+def place_of(address: str) -> str:
+    """Return HOST:PORT of an operator's target, which is the only place that its process connects to."""
+    parts = urlsplit(address)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +94,7 @@ class ExportTarget:
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = {"User-Agent": "mlp-hub", **headers}
-        self._pool = urllib3.PoolManager(
-            timeout=urllib3.Timeout(connect=SILENT_S, read=SILENT_S),
-            retries=False,
-            cert_reqs="CERT_REQUIRED",
-            ca_certs=certifi.where(),
-        )
+        self._pool = connections()
 
     def ask(self, method: str, address: str, body: bytes | None = None, kind: str = "") -> TargetAnswer:
         """Send a request; raise `TimeoutError` if nothing comes for some seconds."""

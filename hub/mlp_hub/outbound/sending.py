@@ -24,7 +24,7 @@ from typing import Any
 
 import certifi
 
-from mlp_hub.outbound import mail, mlflow_points, otlp_points, services, traces, webhook
+from mlp_hub.outbound import mail, mlflow_points, otlp_points, posting, services, traces, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
 
 LIMIT_S = 25
@@ -37,20 +37,22 @@ _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "otlp": otlp_points.send,
     "mlflow": mlflow_points.send,
 }
-_PREPARES: dict[str, Callable[[], None]] = {
-    "--traces": traces.prepare,
-    "--otlp": otlp_points.prepare,
-    "--mlflow": mlflow_points.prepare,
+_TARGETS: dict[str, Callable[[], None]] = {
+    "traces": traces.prepare,
+    "otlp": otlp_points.prepare,
+    "mlflow": mlflow_points.prepare,
 }
-"""Contract: arguments of a process that sends to one target of the operator, and no notices."""
+"""Contract: kinds of targets of the operator. A process with the argument `--KIND` sends to that one, and no notices."""
+_OF_POINTS = frozenset({"otlp", "mlflow"})
+"""Kinds for which an unexpected error is a fault at these points, which may not hold up others."""
 
 
 def _done(asked: dict[str, Any]) -> dict[str, Any]:
     allowed = list(asked["allowed"])
     if asked["kind"] == "mail" and asked["mail"] is not None:
         allowed = [asked["mail"]["host"]]  # the operator's own, and nothing else
-    elif f"--{asked['kind']}" in _PREPARES:
-        allowed = [traces.place_of(asked["address"])]  # likewise
+    elif asked["kind"] in _TARGETS:
+        allowed = [posting.place_of(asked["address"])]  # likewise
     guard = Guard(allowed)
     guard.hold()
     try:
@@ -64,8 +66,7 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     except OSError:
         found = {"why": "unreachable"}
     except Exception:  # noqa: BLE001 - whatever a library makes of what somebody else's server says
-        # points that cannot be sent may not hold up others
-        found = {"why": "fault" if asked["kind"] in ("otlp", "mlflow") else "unreachable"}
+        found = {"why": "fault" if asked["kind"] in _OF_POINTS else "unreachable"}
     return {"why": "forbidden"} if guard.refused else found
 
 
@@ -81,8 +82,9 @@ def _child(asked: dict[str, Any], out: int) -> None:
 def prepare() -> None:
     """Load all that is needed later, of which nothing is in sight then."""
     for argument in sys.argv[1:]:
-        if argument in _PREPARES:
-            _PREPARES[argument]()
+        target = argument.removeprefix("--")
+        if argument.startswith("--") and target in _TARGETS:
+            _TARGETS[target]()
             return
     services.only(sys.argv[1:])
     services.prepare()

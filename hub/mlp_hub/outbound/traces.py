@@ -5,13 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import version
 from typing import Any
-from urllib.parse import urlsplit
 
-import certifi
-import urllib3
+from mlp_hub.outbound.posting import post
 
-SILENT_S = 10.0
-"""Safety: seconds for which a connection is waited for, and an answer's first line."""
 TEXT_MOST = 1024
 """Safety: characters of an attribute's text."""
 _PASSES = frozenset({408, 429, 502, 503, 504})
@@ -55,36 +51,11 @@ def encode(spans: list[dict[str, Any]]) -> bytes:
 
 
 def send(asked: dict[str, Any]) -> dict[str, Any]:
-    """Post spans; only the status of the answer is read, and no redirect is followed."""
-    pool = urllib3.PoolManager(
-        timeout=urllib3.Timeout(connect=SILENT_S, read=SILENT_S),
-        retries=False,
-        cert_reqs="CERT_REQUIRED",
-        ca_certs=certifi.where(),
-    )
-    try:
-        answer = pool.request(
-            "POST",
-            asked["address"],
-            body=encode(asked["data"]["spans"]),
-            headers={"Content-Type": "application/x-protobuf", "User-Agent": "mlp-hub"},
-            redirect=False,
-            preload_content=False,
-        )
-    except urllib3.exceptions.TimeoutError:
-        return {"why": "silent"}
-    status = answer.status
-    answer.close()
+    """Post spans; return what becomes of them."""
+    status = post(asked["address"], encode(asked["data"]["spans"]), "application/x-protobuf")
     if 200 <= status < 300:
         return {}
     return {"why": "silent"} if status in _PASSES else {"why": "status", "status": status}
-
-
-def place_of(address: str) -> str:
-    """Return HOST:PORT of the collector, which is the only place that its process connects to."""
-    parts = urlsplit(address)
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 @cache

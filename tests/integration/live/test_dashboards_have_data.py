@@ -161,7 +161,10 @@ def test_each_query_gives_data_after_a_small_load(hub: LiveHub, tmp_path: Path) 
         try:
             wait_for(visited_and_looked, every=0.5)
         except AssertionError as error:
-            raise AssertionError("\n".join(f"{name}: {text}" for name, text in waiting.items())) from error
+            queries_left = "\n".join(f"{name}: {text}" for name, text in waiting.items())
+            raise AssertionError(
+                f"no data; extend `Load`, or give the reason in EMPTY_HERE:\n{queries_left}"
+            ) from error
         for name, text in queries().items():
             if name.split(": ")[1] in EMPTY_HERE:
                 prometheus.query(text)  # raises where it does not parse

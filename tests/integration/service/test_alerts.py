@@ -23,6 +23,8 @@ from mlp_hub.service.alerts.evaluator import KEEP_S
 from mlp_hub.service.config import MonitoringPolicy
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.monitoring import service as monitoring
+from mlp_hub.service.monitoring.alert_rules import RULES
+from mlp_hub.service.monitoring.history import SampleHistory
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.support import limits
 from mlp_hub.store.errors import StoreUnavailable
@@ -31,6 +33,11 @@ from support.rigs.platform_rig import FAST, Rig, running_rig
 
 OVER = "MLPTenantOverQuota"
 WAIT_S, LONGER_S = 300.0, 601.0
+UNREAD_HERE = {
+    "DCGM_FI_DEV_XID_ERRORS": "of another exporter: Prometheus alone evaluates the rule",
+    "mlp_points_lag_messages": "this rig has no Kafka",
+}
+"""Metrics of rules without a number in a rig, and why."""
 
 
 @pytest.fixture(autouse=True)
@@ -103,6 +110,17 @@ async def shown(rig: Rig, tenant: str | None = None) -> AlertBoard:
 def a_silence(rig: Rig, **fields: Any) -> SilenceCreate:
     until = datetime.fromtimestamp(rig.clock() + 3600, UTC)
     return SilenceCreate(**{"reason": "we know", "until": until, "rule": OVER, **fields})
+
+
+async def test_the_service_reads_each_metric_that_its_rules_compare(tmp_path: Path) -> None:
+    """A rule whose metric `samples` leaves out never fires, and the cases of `alert_cases.py` do not show it: they bring their own numbers."""
+    async with running_rig(tmp_path) as rig:
+        rig.platform.monitoring.events.last_cycle = rig.clock()
+        read = SampleHistory(RULES).metrics
+        unread = read - set(await rig.platform.monitoring.samples(read))
+    assert unread == set(UNREAD_HERE), (
+        f"add the family of {sorted(unread - set(UNREAD_HERE))} to Monitoring.samples, or its reason to UNREAD_HERE"
+    )
 
 
 ONCE = [f"alert {OVER}", f"resolved {OVER}"]

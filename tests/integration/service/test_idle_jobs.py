@@ -21,8 +21,9 @@ from mlp_hub.domain.notices.notice import Notice
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
-from mlp_hub.service.jobs.idle_jobs import MOST_PASSED_S, IdleJobs
+from mlp_hub.service.jobs.idle_jobs import IdleJobs
 from mlp_hub.service.jobs.idle_of_teams import IdleOfTeams
+from mlp_hub.service.quota.idle_servers import MOST_PASSED_S
 from support.rigs.platform_rig import Rig, node, running_rig
 from support.waiting import until
 

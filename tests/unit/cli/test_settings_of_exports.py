@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from mlp_hub.app import exports_of
-from mlp_hub.cli.debug_dump.known import secrets
 from mlp_hub.settings import Settings, SettingsError
 
 
@@ -39,12 +38,6 @@ def test_a_target_has_its_address_its_header_and_its_tenants(tmp_path: Path) -> 
     assert otlp.headers == {"Authorization": "Bearer t0p-secret"}
     assert (mlflow.kind, mlflow.headers, mlflow.tenants) == ("mlflow", {}, ("red", "blue"))
     assert "t0p-secret" not in repr(otlp) + repr(settings) + str(settings.to_environ())
-
-
-def test_a_dump_for_support_knows_the_secrets_of_exporters(tmp_path: Path) -> None:
-    path = secret(tmp_path, 'token = "t0p-secret-of-otlp"')
-    for variable in ("MLP_METRICS_OTLP_SECRETS", "MLP_METRICS_MLFLOW_SECRETS"):
-        assert "t0p-secret-of-otlp" in set(secrets(load(tmp_path, **{variable: path})))
 
 
 def test_a_user_and_a_password_are_a_basic_header(tmp_path: Path) -> None:

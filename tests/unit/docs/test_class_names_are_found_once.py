@@ -46,7 +46,7 @@ def test_a_class_name_occurs_once_within_the_hub_the_spawner_and_the_language() 
     found = {
         name: [p for p in paths if not p.startswith((WIRE, NOTEBOOKS))] for name, paths in places().items()
     }
-    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+    assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}, "rename the newer one"
 
 
 def test_only_what_is_one_thing_on_both_sides_has_its_name_there_too() -> None:

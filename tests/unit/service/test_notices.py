@@ -11,7 +11,7 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.jobs.job import Phase
 from mlp_hub.domain.notices.notice import ChannelKind, NoticeKind, QuietHours, kinds_of
 from mlp_hub.domain.notices.notice_queries import unknown_key
-from mlp_hub.outbound import services, webhook
+from mlp_hub.outbound import posting, services, webhook
 from mlp_hub.outbound.mail import message
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from mlp_hub.service.notices.addresses import parsed
@@ -105,7 +105,7 @@ def test_a_title_makes_no_header():
 
 
 def test_an_address_that_takes_a_connection_and_says_nothing_is_told_so(monkeypatch):
-    monkeypatch.setattr(webhook, "SILENT_S", 0.05)
+    monkeypatch.setattr(posting, "SILENT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/hook"
         assert webhook.send({"address": address, "data": {}}) == {"why": "silent"}

@@ -10,7 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from mlp_hub.domain.jobs.job import Cause, Failure, Job, JobSpec, Phase, Target
 from mlp_hub.domain.jobs.tracing import span_id, trace_id
 from mlp_hub.domain.resources import Resources
-from mlp_hub.outbound import traces
+from mlp_hub.outbound import posting, traces
 from mlp_hub.service.monitoring.trace_spans import spans_of
 from mlp_hub.settings.values import SettingsError, check_http
 from mlp_hub.store.records import JobEvent
@@ -112,7 +112,7 @@ def test_hostile_texts_are_bounded_attributes_on_the_wire() -> None:
     ],
 )
 def test_the_exporter_connects_to_the_collector_alone(address: str, place: str) -> None:
-    assert traces.place_of(address) == place
+    assert posting.place_of(address) == place
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,10 @@ def reading(url: str) -> Iterator[sa.Connection]:
         engine.dispose()
 
 
+_OF_SECRETS = ("_secrets", "_secret_file", "_key", "_cert", "_certificate")
+"""Ends of the names of settings whose files have secrets, so that a new one needs no line here. A certificate's file may have its key."""
+
+
 def names(url: str) -> dict[str, str]:
     """Return each name in the platform's database with its replacement, such as `user-3`; raises as `reading` does."""
     found: dict[str, str] = {}
@@ -123,12 +127,9 @@ def secrets(settings: Settings) -> Iterator[str]:
             password = urlsplit(url).password or ""
             yield from (password, unquote(password))
     files = [
-        settings.kafka_secrets,
-        settings.mail_secrets,
-        settings.metrics_otlp_secrets,
-        settings.metrics_mlflow_secrets,
-        settings.login_client_secret_file,
-        settings.tls_key,
+        getattr(settings, spec.name)
+        for spec in dataclasses.fields(settings)
+        if spec.metadata.get("kind") == "path" and spec.name.endswith(_OF_SECRETS)
     ]
     with contextlib.suppress(OSError):
         files += sorted(settings.secrets_dir.iterdir())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_text, read_month
+from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_text
 from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text, shown_column
 from mlp_hub.domain.accounting.spans import NODES, PLATFORM, HeldSums
-from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.accounting.service import UsageFound, UsageService
 from mlp_hub.service.accounting.sums import SummedUse, UsageAsked
+from mlp_hub.service.accounting.wire import month_in
 from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render
@@ -29,15 +29,7 @@ async def month_report(
     service: UsageService, now: float, month: str | None, tenant: str | None, reader: Reader
 ) -> str:
     """Return the report of a month, of one tenant or of all. Raises `Invalid`."""
-    number = month_of(day_at(now)) - 1 if month is None else read_month(month)
-    if number is None:
-        raise Refused(
-            Reason.INVALID,
-            msg(
-                "month is {text}; write a month from 2000 to 2199 such as 2031-03",
-                text=repr((month or "")[:20]),
-            ),
-        )
+    number = month_of(day_at(now)) - 1 if month is None else month_in(month)
     where = {} if tenant is None else {"tenant": tenant}
     since, until = first_day(number), first_day(number + 1)
     first = ("tenant",) if tenant is None else ("user",)
@@ -149,14 +141,13 @@ class _ReportText:
             self._by_owner.nodes[PLATFORM],
             self._by_owner.total.held,
         )
-        free = HeldSums(max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0))
         lines = [f"## {self._say(msg('Nodes'))}", ""]
         titles = ("", self._say(HEADS[0]), self._say(HEADS[2]), self._say(HEADS[3]))
         lines += [_row(titles), _row(["---", *["---:"] * 3])]
         for title, amount in (
             (msg("the nodes could give out"), have),
             (msg("held by teams"), held),
-            (msg("held by nobody"), free),
+            (msg("held by nobody"), self._by_owner.held_by_nobody),
             (msg("kept by the systems of the nodes"), keep),
         ):
             core, _, memory, gpu, _ = _amounts(amount)

@@ -14,7 +14,6 @@ from mlp_hub.domain.accounting.days import (
     first_day,
     month_text,
     months_and_days,
-    read_month,
 )
 from mlp_hub.domain.accounting.prices import PriceList, PricePeriod
 from mlp_hub.domain.accounting.spans import NODES, NOTHING_HELD, PLATFORM, HeldSums, LedgerSpan, UsageAccount
@@ -70,6 +69,12 @@ class UsageFound:
         for _, line in self.lines:
             total.add(line.held, line.cost)
         return total
+
+    @property
+    def held_by_nobody(self) -> HeldSums:
+        """Return what the nodes could give out beyond the sum of all lines."""
+        have, held = self.nodes[NODES], self.total.held
+        return HeldSums(max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0))
 
 
 class UsageService:
@@ -185,11 +190,7 @@ def asked_of(
     if month is not None:
         if since is not None or until is not None:
             raise _invalid(msg("give a month, or since and until, and not both"))
-        number = read_month(month)
-        if number is None:
-            raise _invalid(
-                msg("month is {text}; write a month from 2000 to 2199 such as 2031-03", text=repr(month[:20]))
-            )
+        number = wire.month_in(month)
         return UsageAsked(first_day(number), first_day(number + 1), splits, given)
     last = day_at(now) + 1 if until is None else wire.day_in(until, "until")
     first = last - 30 if since is None else wire.day_in(since, "since")
@@ -282,14 +283,10 @@ def to_wire(found: UsageFound, limit: int, start: int) -> api.UsageLines:
     page = found.lines[start : start + limit]
     nodes = free = platform = None
     if found.nodes:
-        have, held = found.nodes[NODES], total.held
-        nodes = wire.line_to({}, have, None)
+        nodes = wire.line_to({}, found.nodes[NODES], None)
         platform = wire.line_to({}, found.nodes[PLATFORM], None)
         if not asked.where:
-            rest = HeldSums(
-                max(have.cpu - held.cpu, 0), max(have.gpu - held.gpu, 0), max(have.ram - held.ram, 0)
-            )
-            free = wire.line_to({}, rest, None)
+            free = wire.line_to({}, found.held_by_nobody, None)
     prices = found.prices
     return api.UsageLines(
         since=day_text(asked.since),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from mlp_api.platform import accounting as api
-from mlp_hub.domain.accounting.days import day_text, read_day
+from mlp_hub.domain.accounting.days import day_text, read_day, read_month
 from mlp_hub.domain.accounting.prices import GIB_DAY, PriceList, PricePeriod, money, price_text, read_price
 from mlp_hub.domain.accounting.spans import HeldSums
 from mlp_hub.domain.errors import Reason, Refused
@@ -77,6 +77,17 @@ def day_in(text: str, of: str) -> int:
             ),
         )
     return day
+
+
+def month_in(text: str) -> int:
+    """Return the month that a text names. Raises `Invalid`."""
+    month = read_month(text)
+    if month is None:
+        raise Refused(
+            Reason.INVALID,
+            msg("month is {text}; write a month from 2000 to 2199 such as 2031-03", text=repr(text[:20])),
+        )
+    return month
 
 
 def _period_of(period: api.PricesOfPeriod) -> PricePeriod:

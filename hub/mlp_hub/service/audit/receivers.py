@@ -32,11 +32,15 @@ UNACKNOWLEDGED_S = 0.01
 """Tuning: seconds between two looks whether the receiver's machine has all bytes: latency, for load."""
 
 
+def time_text(at: float) -> str:
+    """Return a time, in seconds since the epoch, as RFC 5424 writes it, in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def syslog_message(at: float, kind: str, text: bytes) -> bytes:
     """Return a text as a message of RFC 5424; `kind` is its MSGID. A text of ASCII alone needs no mark of its encoding."""
-    moment = datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     host = "".join(c for c in socket.gethostname() if "!" <= c <= "~")[:255] or "-"
-    return f"<{PRIORITY}>1 {moment} {host} mlp-hub - {kind} - ".encode() + text
+    return f"<{PRIORITY}>1 {time_text(at)} {host} mlp-hub - {kind} - ".encode() + text
 
 
 def send_to_syslog(receiver: SyslogReceiver, messages: Sequence[bytes]) -> None:

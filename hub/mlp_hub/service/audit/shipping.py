@@ -12,12 +12,12 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mlp_hub.pools import WorkKind, run_in
-from mlp_hub.service.config import AuditPolicy
+from mlp_hub.service.audit.receivers import append_lines, send_to_syslog, syslog_message, time_text
+from mlp_hub.service.config import AuditPolicy, SyslogReceiver
 from mlp_hub.service.health.problems import Problem
 from mlp_hub.service.support.backoff import wait_after
 from mlp_hub.store.database import Database
@@ -121,23 +121,10 @@ class AuditShipping:
 
     def __init__(self, db: Database, clock: Callable[[], float], policy: AuditPolicy) -> None:
         self._clock = clock
-        make = partial(_ShippingLine, db, clock)
-        self._lines: list[_ShippingLine] = []
-        if policy.ship_syslog is None and policy.ship_file is None:
-            return
-        from mlp_hub.service.audit import receivers  # noqa: PLC0415 - few hubs have one
-
-        def messages_of(lot: Sequence[ShippedLink]) -> list[bytes]:
-            return [receivers.syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot]
-
-        if (receiver := policy.ship_syslog) is not None:
-            self._lines.append(
-                make("syslog", lambda lot: receivers.send_to_syslog(receiver, messages_of(lot)), policy)
-            )
-        if (path := policy.ship_file) is not None:
-            self._lines.append(
-                make("file", lambda lot: receivers.append_lines(path, [line_of(one) for one in lot]), policy)
-            )
+        self._lines = [
+            _ShippingLine(db, clock, place, _delivery(receiver), policy)
+            for place, receiver in _receivers_of(policy).items()
+        ]
 
     def start(self) -> None:
         """Ship from now on, from the first link that a receiver does not have."""
@@ -165,10 +152,25 @@ class AuditShipping:
         return [Problem("audit", "AuditUnshipped", message, fails=False)] if late else []
 
 
+def _receivers_of(policy: AuditPolicy) -> dict[str, SyslogReceiver | Path]:
+    """Return the receivers that are set, by their names. Retention reads it too: it removes no entry that one of them lacks."""
+    found = {"syslog": policy.ship_syslog, "file": policy.ship_file}
+    return {place: receiver for place, receiver in found.items() if receiver is not None}
+
+
+def _delivery(receiver: SyslogReceiver | Path) -> Callable[[Sequence[ShippedLink]], None]:
+    """Return what sends a lot to a receiver, and raises OSError."""
+    if isinstance(receiver, Path):
+        return lambda lot: append_lines(receiver, [line_of(one) for one in lot])
+    return lambda lot: send_to_syslog(
+        receiver,
+        [syslog_message(one.time or 0.0, "audit", line_of(one, LONGEST)) for one in lot],
+    )
+
+
 def shipped_up_to(tx: Tx, policy: AuditPolicy) -> int | None:
     """Return the last link that all receivers have; None where none is set."""
-    places = [("syslog", policy.ship_syslog), ("file", policy.ship_file)]
-    return min((_cursor(tx, place) for place, receiver in places if receiver is not None), default=None)
+    return min((_cursor(tx, place) for place in _receivers_of(policy)), default=None)
 
 
 def line_of(one: ShippedLink, most: int | None = None) -> bytes:
@@ -180,7 +182,7 @@ def line_of(one: ShippedLink, most: int | None = None) -> bytes:
         fields["missing"] = True  # somebody removed the entry, and left its link
     else:
         fields |= {
-            "time": _moment(one.time),
+            "time": time_text(one.time),
             "actor": one.actor,
             "action": one.action,
             "object": one.name,
@@ -192,10 +194,6 @@ def line_of(one: ShippedLink, most: int | None = None) -> bytes:
         return line
     short = {name: value[:TEXT_MOST] if isinstance(value, str) else value for name, value in fields.items()}
     return json.dumps({**short, "detail": {"left_out": len(line)}}).encode()
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _shown(detail: dict[str, Any]) -> dict[str, object]:

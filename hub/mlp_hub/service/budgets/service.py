@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from mlp_api.platform import accounting as api
 from mlp_hub.domain.accounting.budgets import WHOLE, BudgetPeriod, TeamBudget
@@ -33,8 +33,8 @@ from mlp_hub.service.accounting.sums import (
     stored_sums,
 )
 from mlp_hub.service.budgets.wire import BudgetStanding, budget_of, budget_to
+from mlp_hub.service.support.people_notices import SubscribedNotices
 from mlp_hub.service.tenants.places import tenants_of
-from mlp_hub.service.tenants.requests.request_notices import PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import Arg, Message, TenantRef, msg
@@ -44,12 +44,6 @@ T = TypeVar("T")
 _BY_KIND = ("gpu_kind",)
 _Stored = dict[tuple[str, BudgetPeriod], Cost]
 """Cost of the stored sums of a tenant in a period."""
-
-
-class BudgetNotices(PeopleNotices, Protocol):
-    """Interface for notices, with the users who have a subscription to a kind of them."""
-
-    def wanting(self, kind: NoticeKind) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +66,7 @@ class BudgetService:
         db: Database,
         usage: UsageService,
         clock: Callable[[], float],
-        notices: BudgetNotices,
+        notices: SubscribedNotices,
         hold: Callable[[Mapping[str, Verdict]], None],
     ) -> None:
         self._db, self._usage, self._clock, self._notices, self._hold = db, usage, clock, notices, hold

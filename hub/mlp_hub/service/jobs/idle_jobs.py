@@ -30,6 +30,7 @@ from mlp_hub.executors.base import Executor
 from mlp_hub.service.jobs import wire
 from mlp_hub.service.jobs.wire import ends_of
 from mlp_hub.service.lifecycle.targets import store_aimed
+from mlp_hub.service.quota.idle_servers import HOUR_S, MINUTE_S, MOST_PASSED_S, USUAL_GRACE_S
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.support.runs import found_job
@@ -37,18 +38,12 @@ from mlp_hub.store.tx import Tx
 from mlp_language.message import Arg, Message, Span, msg
 
 log = logging.getLogger(__name__)
-MOST_PASSED_S = 120.0
-"""Safety: seconds that one look counts at most: a machine that slept ends no job when it wakes."""
 MEASURED_S = 20.0
 """Safety: seconds in which the executor has to answer: a driver that hangs, or a slow volume, holds no request up."""
 SHOWN_S = 300.0
 """Tuning: seconds without use from which on that is stored and shown: fewer writes, for how early it is seen."""
 STORED_EVERY_S = 60.0
 """Tuning: seconds of a longer idle time that are stored while nothing counts down: writes, for the seconds that a restart forgets."""
-HOUR_S, MINUTE_S = 3600, 60
-"""Given: seconds."""
-USUAL_GRACE_S = 3600
-"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long GPUs are held unused."""
 
 
 class JobNotices(Protocol):

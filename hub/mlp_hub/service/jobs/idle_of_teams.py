@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from mlp_api.jobs.idle_jobs import IdleHolding
 from mlp_hub.domain.jobs.idle_gpus import LONG_S
@@ -21,22 +21,13 @@ from mlp_hub.service.config import DAY_S
 from mlp_hub.service.jobs.idle_jobs import IdleJobs
 from mlp_hub.service.jobs.wire import ends_of
 from mlp_hub.service.quota.idle_servers import IdleServerStops
+from mlp_hub.service.support.people_notices import SubscribedNotices
 from mlp_hub.service.support.units import when
 from mlp_hub.store import Database, Tx
 from mlp_hub.store.records import IdleTold
 from mlp_language.message import Message, Span, TenantRef, msg, msgs
 
 log = logging.getLogger(__name__)
-
-
-class TeamNotices(Protocol):
-    """Interface for notices to users, with the users who have a subscription to a kind of them."""
-
-    def asked(
-        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
-    ) -> set[str]: ...
-    def notify(self, users: set[str]) -> None: ...
-    def wanting(self, kind: NoticeKind) -> list[str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +47,7 @@ class IdleOfTeams:
         servers: IdleServerStops,
         jobs: IdleJobs,
         clock: Callable[[], float],
-        notices: TeamNotices,
+        notices: SubscribedNotices,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -105,7 +105,8 @@ class Monitoring:
     async def samples(self, metrics: frozenset[str]) -> dict[str, Vector]:
         """Return the present values of those metrics, for alert rules; a metric that cannot be read now is missing.
 
-        It reads what `/metrics` shows, without the amounts of tenants, which no rule needs.
+        It reads what `/metrics` shows, without what no rule needs, such as amounts of tenants. A rule that reads another metric needs
+        it here too, or never fires.
         """
         parts, now = self.parts, self._clock()
         families = list(gauges.of_replica(parts, self.version, "", await self._problems()))

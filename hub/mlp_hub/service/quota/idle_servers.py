@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from mlp_api.accounts import idle_servers as api
 from mlp_hub.domain.errors import MLPError, not_found
@@ -22,6 +21,7 @@ from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.domain.workload.idle_servers import IdleServer, IdleServerPolicy
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import SERVER
+from mlp_hub.service.support.people_notices import PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_language.message import NOTHING, Message, Span, msg
 
@@ -29,29 +29,13 @@ log = logging.getLogger(__name__)
 FRESH_S = 180.0
 """Tuning: seconds for which a report counts: three reports may be lost before a countdown pauses."""
 MOST_PASSED_S = 120.0
-"""Safety: seconds of a countdown that one look takes at most: a machine that slept ends no server when it wakes."""
-HOUR_S = 3600
-"""Given: seconds."""
-MINUTE_S = 60
+"""Safety: seconds that one look counts at most: a machine that slept ends no server and no job when it wakes."""
+HOUR_S, MINUTE_S = 3600, 60
 """Given: seconds."""
 USUAL_GRACE_S = 3600
-"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long a server is held unused."""
+"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long servers and GPUs are held unused."""
 Key = tuple[str, str]
 End = Callable[[str, str], Awaitable[None]]
-
-
-class IdleNotices(Protocol):
-    """Part of the outbox that stores notices for users, and wakes their delivery."""
-
-    def asked(
-        self, tx: Tx, users: Iterable[str], what: tuple[NoticeKind, AskedFor], tenant: str, text: Message
-    ) -> set[str]:
-        """Store notices; return the users who have a subscription."""
-        ...
-
-    def notify(self, users: set[str]) -> None:
-        """Request a look at these users."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +54,7 @@ class IdleServerStops:
         self,
         db: Database,
         clock: Callable[[], float],
-        notices: IdleNotices,
+        notices: PeopleNotices,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._db, self._clock, self._notices, self._monotonic = db, clock, notices, monotonic

@@ -252,7 +252,7 @@ def test_a_counter_that_begins_again_does_not_count_as_a_fall() -> None:
     assert found[("result", "failed"), ("tenant", "red")] == 4 + 2
 
 
-def test_each_rule_reads_metrics_that_the_service_has_or_is_of_other_exporters() -> None:
+def test_each_rule_reads_metrics_of_the_table_or_of_other_exporters() -> None:
     events = PlatformEvents(lambda: 0.0)
     names = {
         row.name if row.kind is not t.MetricKind.HISTOGRAM else f"{row.name}_bucket" for row in t.METRICS

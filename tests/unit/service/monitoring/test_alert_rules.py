@@ -30,11 +30,14 @@ DOCS = Path(__file__).parents[4] / "docs"
 each = pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.name)
 
 
+def test_each_alert_has_its_cases() -> None:
+    assert set(CASES) == {rule.name for rule in ALL_RULES}, "CASES of tests/support/monitoring/alert_cases.py"
+
+
 @needs_prometheus
 def test_each_alert_fires_when_it_is_meant_to_and_not_before(tmp_path: Path) -> None:
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules_file(PAGES)))
     promtool("check", "rules", tmp_path / "rules.yml")
-    assert set(CASES) == {rule.name for rule in ALL_RULES}
     tests = [one for rule in ALL_RULES for one in cases_of(rule)]
     (tmp_path / "tests.yml").write_text(
         yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests})
@@ -99,7 +102,7 @@ def test_it_tells_what_a_person_needs(rule: AlertRule) -> None:
 @each
 def test_its_runbook_is_in_the_documentation(rule: AlertRule) -> None:
     page = (DOCS / f"{PAGE}.md").read_text()
-    assert f"\n## {rule.name}\n" in page
+    assert f"\n## {rule.name}\n" in page, "run `make docs`"
     assert rule.meaning in page
     assert rule.remedy in page
     assert f"    {rule.expression}\n" in page

@@ -56,4 +56,6 @@ def test_each_row_is_fed_by_an_instrument_or_read_from_a_cache() -> None:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "t"
         if isinstance(getattr(table, node.attr, None), MetricRow)
     }
-    assert {row.name for row in METRICS} == fed | read | {table.WEBSOCKETS.name}
+    assert {row.name for row in METRICS} == fed | read | {table.WEBSOCKETS.name}, (
+        "a row without values: add an instrument to events.py, or a line of gauges.py"
+    )

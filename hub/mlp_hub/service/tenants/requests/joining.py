@@ -15,8 +15,8 @@ from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.domain.tenants.requests import AskedPlace
 from mlp_hub.domain.tenants.service_account import is_service
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Role, Tenant
+from mlp_hub.service.support.people_notices import PeopleNotices
 from mlp_hub.service.support.units import when
-from mlp_hub.service.tenants.requests.request_notices import PeopleNotices
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg

@@ -15,9 +15,9 @@ from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.domain.quantities import quantity
 from mlp_hub.domain.resources import Quota, units
 from mlp_hub.domain.tenants.requests import ASK_MACHINE, AskedQuota, AskPhase
+from mlp_hub.service.support.people_notices import PeopleNotices
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.support.units import amounts_to, maybe_when, quota_from, when
-from mlp_hub.service.tenants.requests.request_notices import PeopleNotices
 from mlp_hub.service.tenants.service import TenantService
 from mlp_hub.store import Database, Tx
 from mlp_language.message import msg
