@@ -98,7 +98,9 @@ def _empty(call: ast.Call, sentences: Sequence[str | None]) -> set[str]:
 def front_messages() -> tuple[Catalog, list[str]]:
     """Return what the front end says, and what is wrong with how it does."""
     if not (ROOT / "widgets" / "node_modules" / "acorn").is_dir():
-        sys.exit("widgets/node_modules lacks the front end's packages: run make check-tools, then the same again")
+        sys.exit(
+            "widgets/node_modules lacks the front end's packages: run make check-tools, then the same again"
+        )
     done = subprocess.run([node(), ROOT / "widgets" / "messages.mjs"], check=True, stdout=subprocess.PIPE)
     said = json.loads(done.stdout)
     found = Catalog()

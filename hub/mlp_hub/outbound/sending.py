@@ -52,7 +52,7 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     if asked["kind"] == "mail" and asked["mail"] is not None:
         allowed = [asked["mail"]["host"]]  # the operator's own, and nothing else
     elif asked["kind"] in _TARGETS:
-        allowed = [posting.place_of(asked["address"])]  # likewise
+        allowed = [posting.place_of(asked["address"])]  # the operator's own too
     guard = Guard(allowed)
     guard.hold()
     try:

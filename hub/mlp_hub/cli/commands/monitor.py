@@ -14,7 +14,7 @@ import yaml
 from mlp_hub.api.edge.call import API_BASES, BASE
 from mlp_hub.api.edge.server import METRICS
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
-from mlp_hub.service.monitoring import alert_rules
+from mlp_hub.service.monitoring import rule_files
 from mlp_hub.service.monitoring.alert_delivery import IMPLICIT_TLS_PORT, MailRoute, alertmanager_config
 from mlp_hub.service.monitoring.dashboards.grafana import text_of
 from mlp_hub.service.monitoring.dashboards.table import DASHBOARDS
@@ -28,12 +28,12 @@ _OWN = ("127.0.0.1", "::1", "localhost")
 
 def rules_of(settings: Settings) -> dict[str, Any]:
     """Return the rules, whose runbooks are pages of this hub."""
-    return alert_rules.rules_file(f"{settings.url.rstrip('/')}{BASE}/docs/")
+    return rule_files.rules_file(f"{settings.url.rstrip('/')}{BASE}/docs/")
 
 
 def _inhibitions(settings: Settings) -> dict[str, Any]:
     del settings
-    return alert_rules.inhibitions()
+    return rule_files.inhibitions()
 
 
 FILES: Mapping[str, Callable[[Settings], dict[str, Any]]] = {"rules": rules_of, "inhibitions": _inhibitions}
@@ -57,7 +57,7 @@ def scrape(settings: Settings, token_file: str) -> int:
 
 def _scrape_of(settings: Settings, token_file: str) -> dict[str, Any]:
     at, path = urlsplit(settings.url), path_of_metrics(settings)
-    return alert_rules.scrape_config(at.scheme, at.netloc, path, token_file, settings.base)
+    return rule_files.scrape_config(at.scheme, at.netloc, path, token_file, settings.base)
 
 
 def operator(settings: Settings, namespace: str, labels: Sequence[str]) -> int:

@@ -31,7 +31,7 @@ from mlp_hub.cli.mail_server import mail_trouble
 from mlp_hub.cli.state import ports
 from mlp_hub.domain.text import escaped
 from mlp_hub.sandbox.shim.linux import die_with_parent
-from mlp_hub.service.monitoring import alert_rules
+from mlp_hub.service.monitoring import rule_files
 from mlp_hub.service.monitoring.alert_delivery import prometheus_config
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -222,7 +222,7 @@ def scrape_of(settings: Settings, token_file: Path) -> dict[str, Any]:
     host = _local(settings.bind)
     at = f"[{host}]:{settings.port}" if ":" in host else f"{host}:{settings.port}"
     tls = settings.tls is not None
-    made = alert_rules.scrape_config(
+    made = rule_files.scrape_config(
         "https" if tls else "http", at, monitor.path_of_metrics(settings), str(token_file), settings.base
     )
     if tls:

@@ -90,7 +90,9 @@ def install(settings: Settings) -> None:
     async def ended(self: Any, user_name: str, token_id: str) -> None:
         user, asked = self.find_user(user_name), self.current_user
         if user is None or (asked.kind, asked.name) == ("service", SERVICE):
-            delete(self, user_name, token_id)  # as above
+            delete(
+                self, user_name, token_id
+            )  # the service records its own requests; of no user there is no token
             return
         self.find_token_by_id(user, token_id)  # of a token that is not there nothing is written down
         fields = {"actor": asked.name, "note": _note(self, user, token_id), "token": token_id}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mlp_hub.service.monitoring.alert_rules import inhibitions
+from mlp_hub.service.monitoring.rule_files import inhibitions
 
 RECEIVER, QUIET = "mlp-hub", "mlp-hub-quiet"
 """Receivers: of alerts with notices, and of those that only the pages show."""

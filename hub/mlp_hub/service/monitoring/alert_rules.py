@@ -1,12 +1,10 @@
-"""The table of alert rules, and the files of Prometheus and Alertmanager that are written from it.
+"""The table of alert rules; `rule_files` writes the files of Prometheus and Alertmanager from it.
 
 A rule compares one value with one threshold. `value` is the measure of the value by labels: Prometheus gets its query, and the
 service computes it from its own numbers. The alert fires once `value op threshold` has held for `for_s` seconds.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.measures import (
@@ -30,9 +28,6 @@ MINUTE_S = 60
 ABSENT = "MLPHubAbsent"
 INHIBITING = (ABSENT,)
 """Names of the alerts that inhibit all others while they fire."""
-GROUP = "mlp-hub"
-PAGE = "reference/alerts"
-"""Page of the documentation with a section for each alert."""
 
 
 def _of(metric: str, **where: str) -> Selected:
@@ -470,70 +465,3 @@ PROMETHEUS_RULES: tuple[AlertRule, ...] = (
 )
 """Rules that Prometheus alone evaluates: the service does not have their metrics."""
 ALL_RULES = (*RULES, *PROMETHEUS_RULES)
-
-
-def rules_file(pages: str) -> dict[str, Any]:
-    """Return the rule file of Prometheus. `pages` is the address of the documentation, with a slash at its end."""
-    return {"groups": [{"name": GROUP, "rules": [_of_prometheus(rule, pages) for rule in ALL_RULES]}]}
-
-
-def inhibitions() -> dict[str, Any]:
-    """Return the part of Alertmanager's configuration that silences all other alerts while the hub is away."""
-    return {
-        "inhibit_rules": [
-            {
-                "source_matchers": [f'alertname="{source}"'],
-                "target_matchers": ['alertname=~"MLP.+"', f'alertname!="{source}"'],
-            }
-            for source in INHIBITING
-        ]
-    }
-
-
-def scrape_config(scheme: str, host: str, path: str, token_file: str, base: str) -> dict[str, Any]:
-    """Return the scrape configuration of Prometheus for the platform and for JupyterHub, with one token for both."""
-    common: dict[str, Any] = {
-        "scheme": scheme,
-        "authorization": {"type": "Bearer", "credentials_file": token_file},
-        "static_configs": [{"targets": [host]}],
-    }
-    return {
-        "scrape_configs": [
-            {"job_name": GROUP, "metrics_path": path, **common},
-            {"job_name": "jupyterhub", "metrics_path": f"{base}/hub/metrics", **common},
-        ]
-    }
-
-
-def anchor(rule: AlertRule) -> str:
-    """Return the anchor of a rule's section on the page of alerts."""
-    return rule.name.lower()
-
-
-class _Labels(dict[str, str]):
-    """Templates of Prometheus by the names in our sentences."""
-
-    def __missing__(self, name: str) -> str:
-        return "{{ $labels." + name + " }}"
-
-
-_VALUES = {
-    "%": "{{ $value | humanizePercentage }}",
-    "s": "{{ $value | humanizeDuration }}",
-    "": "{{ $value | humanize }}",
-}
-
-
-def _of_prometheus(rule: AlertRule, pages: str) -> dict[str, Any]:
-    labels = _Labels(value=_VALUES[rule.unit])
-    return {
-        "alert": rule.name,
-        "expr": rule.expression,
-        "for": f"{rule.for_s // MINUTE_S}m",
-        "labels": {"severity": rule.severity},
-        "annotations": {
-            "summary": rule.summary.format_map(labels),
-            "description": rule.description.format_map(labels),
-            "runbook_url": f"{pages}{PAGE}#{anchor(rule)}",
-        },
-    }

@@ -30,19 +30,19 @@ class DatabaseLook:
 
 
 def look_at(tx: Tx, nodes: Sequence[NodeInfo], now: float) -> DatabaseLook:
-    """Look."""
+    """Return the amounts of all tenants and nodes, and what is behind; `now` is in seconds since the epoch."""
     tenants = tx.tenants.all()
     held = tx.ledger.in_use_by_tenant(now)
     kept = kept_free(tx, nodes, now)
     kinds = kinds_in(tenants, () if kept is None else kept.booked.values())
     behind, since = tx.notices.behind()
     return DatabaseLook(
-        now,
-        tenants,
-        held,
-        shares_in(tree_of(tenants, held, kept), tenants, kinds),
-        tx.ledger.node_use(now),
-        tx.app_uses.of_tenants(),
-        behind,
-        since,
+        at=now,
+        tenants=tenants,
+        held=held,
+        shares=shares_in(tree_of(tenants, held, kept), tenants, kinds),
+        node_held=tx.ledger.node_use(now),
+        apps=tx.app_uses.of_tenants(),
+        notices_behind=behind,
+        notices_since=since,
     )

@@ -11,7 +11,7 @@ from mlp_hub.cli.commands import monitor
 from mlp_hub.cli.commands.monitor_start import scrape_of
 from mlp_hub.cli.errors import UsageFailure
 from mlp_hub.service.monitoring.alert_delivery import MailRoute, alertmanager_config
-from mlp_hub.service.monitoring.alert_rules import inhibitions
+from mlp_hub.service.monitoring.rule_files import inhibitions
 from mlp_hub.settings import Settings
 from support.monitoring.alertmanager import amtool, needs_alertmanager
 

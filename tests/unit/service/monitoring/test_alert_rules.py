@@ -11,16 +11,8 @@ import yaml
 
 from mlp_hub.domain.errors import Reason
 from mlp_hub.service.monitoring.alert_rule import AlertRule
-from mlp_hub.service.monitoring.alert_rules import (
-    ABSENT,
-    ALL_RULES,
-    PAGE,
-    PROMETHEUS_RULES,
-    RULES,
-    anchor,
-    inhibitions,
-    rules_file,
-)
+from mlp_hub.service.monitoring.alert_rules import ABSENT, ALL_RULES, PROMETHEUS_RULES, RULES
+from mlp_hub.service.monitoring.rule_files import PAGE, anchor, inhibitions, rules_file
 from mlp_hub.service.monitoring.table import METRICS, MetricKind
 from support.monitoring.alert_cases import CASES, CORES_OF_A_CLUSTER, Series
 from support.monitoring.prometheus import needs_prometheus, promtool
