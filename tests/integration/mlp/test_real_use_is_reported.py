@@ -99,7 +99,9 @@ def test_an_untouched_page_that_stores_its_layout_is_not_use_and_a_saved_file_is
                 untouched()
                 last = next_report()
             assert last > 0, "a page that nobody touches sent requests only"
-            saved = server.client.put("/contents/a.txt", json={"type": "file", "format": "text", "content": "a"})
+            saved = server.client.put(
+                "/contents/a.txt", json={"type": "file", "format": "text", "content": "a"}
+            )
             assert saved.status_code == 201
             assert next_report() == 0.0
             untouched()

@@ -428,7 +428,9 @@ async def test_jobs_that_fail_right_after_a_start_fire_their_alerts(tmp_path: Pa
         for n in range(6):
             await rig.until(f"bad-{n}", "failed")
         await turn(rig, 60)
-        assert {one.rule: one.state for one in (await shown(rig)).alerts} == dict.fromkeys(failures, "pending")
+        assert {one.rule: one.state for one in (await shown(rig)).alerts} == dict.fromkeys(
+            failures, "pending"
+        )
         await turn(rig, 121)
         assert {one.rule: one.state for one in (await shown(rig)).alerts} == dict.fromkeys(failures, "firing")
         # another start counts none of them again, and ends no alert whose window it does not know
