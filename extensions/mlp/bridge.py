@@ -290,6 +290,7 @@ def _load_jupyter_server_extension(app: Any) -> None:
         app.log.warning("mlp: no live monitor here: %s", error)
         return
     if os.environ.get("JUPYTERHUB_USER"):
+        real_use.watch_saves(app)
         reports = real_use.UseReports(real_use.RealUse(app), service.report_use)
         IOLoop.current().add_callback(reports.run)
     base = url_path_join(app.base_url, PREFIX, "api", "v1") + "/"

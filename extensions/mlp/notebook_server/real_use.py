@@ -1,8 +1,9 @@
 """Real use of a notebook server, and its report to the platform: kernels, terminals and processor time, and not open pages.
 
 A server counts as used while a kernel is busy, a program has a terminal, or one of its processes uses the processor. Work of
-people counts too: cells that they run, files that they save. An open page whose kernel is idle does not. All times are of a
-steady clock, so a clock that is set changes nothing.
+people counts too: cells that they run, files that they save. An open page whose kernel is idle does not, although it stores its
+layout each ten seconds and polls: Jupyter's own time of the last API request has those requests too. All times are of a steady
+clock, so a clock that is set changes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +26,11 @@ SOON_S = 10.0
 """Tuning: seconds between two reports while a countdown is in progress: work that begins stops it that soon."""
 WORKS = 0.05
 """Tuning: cores that a process uses at least when it works; an idle kernel uses a hundredth."""
+SAVES = "mlp_saves_last_activity"
+"""Given: the server counts every setting that ends so."""
+_ANY_REQUEST = "api_last_activity"
+"""Given: Jupyter's time of the last API request, which an untouched page changes too."""
+_CHANGING = frozenset(["PUT", "POST", "PATCH", "DELETE"])
 _TICKS = os.sysconf("SC_CLK_TCK")
 Process = tuple[int, str]
 """A process by its id and its start, because ids come again."""
@@ -63,6 +69,22 @@ def _alone() -> bool:
     return "JUPYTERHUB_SERVICE_PREFIX" in os.environ
 
 
+def watch_saves(app: Any) -> None:
+    """Note from now on each request that changed a file of the server: saved, made, renamed, copied or deleted it."""
+    web_app, files = app.web_app, f"{app.base_url.rstrip('/')}/api/contents"
+    log_request = web_app.log_request
+
+    def note(handler: Any) -> None:
+        request = handler.request
+        changed = request.method in _CHANGING and handler.get_status() < 400
+        if changed and f"{request.path}/".startswith(f"{files}/"):
+            web_app.settings[SAVES] = datetime.now(UTC)
+        log_request(handler)
+
+    # the method, and not the setting `log_function`: JupyterHub replaces that one after the extensions are loaded
+    web_app.log_request = note
+
+
 class RealUse:
     """Time since the server was last used. `app` is the server, `monotonic` a clock that never jumps."""
 
@@ -96,12 +118,12 @@ class RealUse:
         return any(s - before.get(key, 0.0) >= WORKS * max(passed, 1.0) for key, s in found.items())
 
     def _activity(self) -> bool:
-        """Whether Jupyter noted a request of a person, or a message of a kernel, since the last look: by a change, not by a time."""
+        """Whether a file was saved, or a kernel or terminal had a message, since the last look: by a change, not by a time."""
         settings = self._app.web_app.settings
         noted = [
             value
             for key, value in settings.items()
-            if key.endswith("_last_activity") and key != kernel_activity.SETTING
+            if key.endswith("_last_activity") and key not in {kernel_activity.SETTING, _ANY_REQUEST}
         ]
         known = [*noted, getattr(self._app.kernel_manager, "last_kernel_activity", None)]
         last, self._last = self._last, known

@@ -73,3 +73,36 @@ def test_a_kernel_that_computes_without_a_page_is_used_and_a_quiet_one_with_an_o
             wait_for(lambda: len(reports) > ended + 3, message="for reports while it is quiet")
             assert reports[-1] > reports[-2] > 0, "the page is open, and nobody uses the server"
             kernel.close()
+
+
+def test_an_untouched_page_that_stores_its_layout_is_not_use_and_a_saved_file_is(tmp_path: Path) -> None:
+    with service() as (url, reports):
+        env = {"MLP_API_URL": f"{url}/api/v1", "MLP_TOKEN": "of-ann", "JUPYTERHUB_USER": "ann"}
+        with jupyter_server(tmp_path, env=env) as server:
+            user = str(server.client.base_url).removesuffix("/").removesuffix("/api")
+
+            def untouched() -> None:
+                """Send what a page of JupyterLab on its launcher sends."""
+                layout = {"data": {}, "metadata": {"id": "default"}}
+                stored = server.client.put(f"{user}/lab/api/workspaces/default", json=layout)
+                assert stored.status_code == 204, stored.text
+                for polled in ("/contents", "/sessions", "/kernels", "/terminals"):
+                    assert server.client.get(polled).status_code == 200
+
+            def next_report() -> float:
+                before = len(reports)
+                wait_for(lambda: len(reports) > before, message="for a report")
+                return reports[-1]
+
+            next_report()  # which may be of its start
+            for _ in range(2):
+                untouched()
+                last = next_report()
+            assert last > 0, "a page that nobody touches sent requests only"
+            saved = server.client.put(
+                "/contents/a.txt", json={"type": "file", "format": "text", "content": "a"}
+            )
+            assert saved.status_code == 201
+            assert next_report() == 0.0
+            untouched()
+            assert next_report() > 0

@@ -417,3 +417,24 @@ async def test_a_silence_without_what_it_needs_is_refused_in_words(tmp_path: Pat
         with pytest.raises(Refused, match="gone"):
             await silences.make(a_silence(rig), tenant="gone", of_team=False, actor="root")
         assert silences.current(None) == []
+
+
+async def test_jobs_that_fail_right_after_a_start_fire_their_alerts(tmp_path: Path) -> None:
+    failures = {"MLPJobFailuresHigh", "MLPTenantJobFailuresHigh"}
+    async with running_rig(tmp_path) as rig:
+        tie(rig.platform)
+        for n in range(6):
+            await rig.submit(f"bad-{n}", sim={"DURATION": 0.05, "EXIT": 1})
+        for n in range(6):
+            await rig.until(f"bad-{n}", "failed")
+        await turn(rig, 60)
+        assert {one.rule: one.state for one in (await shown(rig)).alerts} == dict.fromkeys(
+            failures, "pending"
+        )
+        await turn(rig, 121)
+        assert {one.rule: one.state for one in (await shown(rig)).alerts} == dict.fromkeys(failures, "firing")
+        # another start counts none of them again, and ends no alert whose window it does not know
+        await rig.restart()
+        tie(rig.platform)
+        await turn(rig, 60)
+        assert {one.rule: one.state for one in (await shown(rig)).alerts} == dict.fromkeys(failures, "firing")

@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from mlp.notebook_server import kernel_activity
-from mlp.notebook_server.real_use import EVERY_S, SOON_S, RealUse, UseReports, processor_seconds
+from mlp.notebook_server.real_use import EVERY_S, SOON_S, RealUse, UseReports, processor_seconds, watch_saves
 from support.waiting import wait_for
 
 BURNS = "while True: pass"
@@ -101,10 +103,58 @@ def test_actions_of_a_person_count_as_use() -> None:
     use = RealUse(app, clock, dict)
     use.idle_s()
     clock.now += 600.0
-    app.web_app.settings["api_last_activity"] = datetime.now(UTC)
+    app.web_app.settings["terminal_last_activity"] = datetime.now(UTC)
     assert use.idle_s() == 0.0
     clock.now += 60.0
     assert use.idle_s() == 60.0, "it is a change that counts, and not the time that it names"
+
+
+def test_requests_of_an_untouched_page_are_not_use() -> None:
+    clock = Clock()
+    app = server("idle")
+    use = RealUse(app, clock, dict)
+    for _ in range(3):
+        clock.now += 600.0
+        app.web_app.settings["api_last_activity"] = datetime.now(UTC)  # it stores its layout, and polls
+        last = use.idle_s()
+    assert last == 1800.0
+
+
+FILES = "/user/ann/api/contents"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "is_save"),
+    [
+        ("PUT", f"{FILES}/a.ipynb", 200, True),
+        ("POST", FILES, 201, True),
+        ("POST", f"{FILES}/a.ipynb/checkpoints", 201, True),
+        ("PATCH", f"{FILES}/a.ipynb", 200, True),
+        ("DELETE", f"{FILES}/a.ipynb", 204, True),
+        ("GET", f"{FILES}/a.ipynb", 200, False),
+        ("PUT", f"{FILES}/a.ipynb", 403, False),
+        ("PUT", f"{FILES}_of_others/a", 200, False),
+        ("PUT", "/user/ann/lab/api/workspaces/default", 204, False),
+        ("PUT", "/user/ann/lab/api/workspaces/api/contents/a", 204, False),
+        ("PUT", "/user/ann/lab/api/settings/@jupyterlab/apputils-extension:themes", 204, False),
+        ("POST", "/user/ann/api/sessions", 201, False),
+    ],
+)
+def test_a_change_of_a_file_is_use_and_no_other_request_is(
+    method: str, path: str, status: int, is_save: bool
+) -> None:
+    clock, logged = Clock(), list[Any]()
+    app = server("idle")
+    app.base_url, app.web_app.log_request = "/user/ann/", logged.append
+    watch_saves(app)
+    use = RealUse(app, clock, dict)
+    use.idle_s()
+    clock.now += 600.0
+    request = SimpleNamespace(method=method, path=path)
+    handler = SimpleNamespace(request=request, get_status=lambda: status)
+    app.web_app.log_request(handler)
+    assert use.idle_s() == (0.0 if is_save else 600.0)
+    assert logged == [handler], "it is logged as before"
 
 
 async def test_reports_come_sooner_during_a_countdown_and_continue_after_a_failure() -> None:

@@ -77,6 +77,8 @@ class AlertService:
             await self._db.write(lambda tx: tx.alerts.remove([alert.id for alert in unknown]))
         self.silences.load(silences)
         self._history = SampleHistory(self._book.rules.values())
+        # jobs that fail before the first evaluation count
+        self._history.begin(self._steady(), self._monitoring.counters(self._history.metrics))
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run())
 

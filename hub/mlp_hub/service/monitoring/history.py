@@ -17,6 +17,8 @@ MOST_SERIES = 4000
 """Safety: series of one metric that are kept; further ones have no rates: bounds memory to a few megabytes."""
 COUNTING = frozenset({"rate", "increase"})
 """Functions of counters, which begin at 0 again when their owner does."""
+TOTAL = "increase"
+"""Function whose first sample is compared with the start of the service. A rate needs two samples, as for Prometheus."""
 
 
 class _KeptSeries:
@@ -63,6 +65,8 @@ class SampleHistory:
         self._since: dict[str, float] = {}
         self._windows: dict[tuple[str, int], dict[LabelSet, _KeptSeries]] = {}
         self._counts: set[str] = set()
+        self._totals: set[str] = set()
+        self._from_zero: set[str] = set()
         names = set()
         for rule in rules:
             for one in rule.selections():
@@ -72,16 +76,32 @@ class SampleHistory:
                     self._windows[metric, one.window_s] = {}
                     if one.function in COUNTING:
                         self._counts.add(metric)
+                    if one.function == TOTAL:
+                        self._totals.add(metric)
         self.metrics = frozenset(names)
         """Names of all metrics that the rules read."""
 
+    def begin(self, at: float, counters: Mapping[str, Vector]) -> None:
+        """Take the service's own counters as it starts to evaluate: what they gain before the first `take` counts.
+
+        A series of theirs that appears later began at 0, so its first value counts too.
+        """
+        known = {metric: values for metric, values in counters.items() if metric in self._totals}
+        self._from_zero |= known.keys()
+        self._keep(at, known)
+        self._at = at
+
     def take(self, at: float, now: float, samples: Mapping[str, Vector]) -> None:
         """Take the values of metrics; `at` is steady, `now` is in seconds since the epoch. A metric that is missing is not known now."""
+        self._keep(at, samples)
         self.now, self._at, self._present = now, at, samples
+
+    def _keep(self, at: float, samples: Mapping[str, Vector]) -> None:
         for (metric, window_s), kept in self._windows.items():
             values = samples.get(metric)
             if values is None:
                 continue
+            is_known = metric in self._since
             self._since.setdefault(metric, at)
             for labels in [labels for labels in kept if labels not in values]:
                 del kept[labels]
@@ -89,8 +109,11 @@ class SampleHistory:
                 series = kept.get(labels)
                 if series is None:
                     if len(kept) >= MOST_SERIES:
+                        self._from_zero.discard(metric)  # one that gets room later is not new
                         continue
                     series = kept[labels] = _KeptSeries()
+                    if is_known and metric in self._from_zero:
+                        series.take(self._at, 0.0, window_s, counts=True)
                 series.take(at, value, window_s, counts=metric in self._counts)
 
     def covers(self, rule: AlertRule) -> bool:

@@ -128,6 +128,10 @@ class Monitoring:
         families += [(one.row, one.samples()) for one in self.events.all()]
         return samples_of(families, metrics)
 
+    def counters(self, metrics: frozenset[str]) -> dict[str, Vector]:
+        """Return the present values of those of the metrics that this process counts itself, from 0 at its start."""
+        return samples_of(((one.row, one.samples()) for one in self.events.all()), metrics)
+
     def _render(self, families: Sequence[Family], open_metrics: bool) -> tuple[bytes, str]:
         if self._exposition is None:
             from mlp_hub.service.monitoring.exposition import Exposition  # noqa: PLC0415 - loads the library

@@ -252,6 +252,48 @@ def test_a_counter_that_begins_again_does_not_count_as_a_fall() -> None:
     assert found[("result", "failed"), ("tenant", "red")] == 4 + 2
 
 
+def test_jobs_that_fail_between_the_start_and_the_first_evaluation_fire_the_alert() -> None:
+    of = Evaluation(FAILURES)
+    of.history.begin(of.steady, {"mlp_jobs_ended_total": {}})  # no team was looked at yet
+    of.steady += 60.0
+    for _ in range(4):
+        of.turn(ended(14, 0))
+    assert of.states == [AlertState.FIRING]
+    ((_, one),) = of.book.open.items()
+    assert one.alert.value == 1.0
+
+
+def test_counts_of_an_earlier_leadership_of_the_same_process_are_no_increase() -> None:
+    of = Evaluation(FAILURES)
+    of.history.begin(of.steady, ended(14, 0))
+    for _ in range(4):
+        of.steady += 60.0
+        of.turn(ended(14, 0))
+    assert of.states == []
+
+
+def test_a_team_that_is_new_counts_from_0_and_a_series_without_room_does_not() -> None:
+    name, hour = "mlp_jobs_ended_total", 3600
+    kept = SampleHistory([FAILURES])
+    kept.begin(0.0, {name: {}})
+    kept.take(60.0, 0.0, {name: {}})
+    kept.take(120.0, 0.0, ended(3, 0))
+    assert (kept.over("increase", name, hour) or {})[("result", "failed"), ("tenant", "red")] == 3
+
+    many = {(("result", "failed"), ("tenant", f"t{n}")): 1.0 for n in range(MOST_SERIES)}
+    kept.take(180.0, 0.0, {name: {**ended(3, 0)[name], **many}})
+    later = {(("result", "failed"), ("tenant", f"t{MOST_SERIES - 1}")): 1.0}
+    kept.take(240.0, 0.0, {name: later})
+    assert kept.over("increase", name, hour) == {}
+
+
+def test_a_counter_of_a_machine_has_no_increase_before_its_second_sample() -> None:
+    kept = SampleHistory([FAILURES])
+    kept.begin(0.0, {})
+    kept.take(60.0, 0.0, ended(14, 0))
+    assert kept.over("increase", "mlp_jobs_ended_total", 3600) == {}
+
+
 def test_each_rule_reads_metrics_of_the_table_or_of_other_exporters() -> None:
     events = PlatformEvents(lambda: 0.0)
     names = {
