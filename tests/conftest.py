@@ -24,6 +24,7 @@ SLOWEST = (
     "test_backups",
     "test_groups_within_a_minute",
     "test_saved_notebooks",
+    "test_real_use_is_reported",
     "test_behind_a_domain",
     "test_servers_on_a_real_hub",
     "test_axe",
