@@ -385,7 +385,10 @@ def _interrupted_by(*signals: signal.Signals) -> None:
 
 
 def _print_places(root: Path, options: WatchOptions, *, mailed: bool) -> None:
-    told = [*(options.mail_to if mailed else ()), *(say("{n} webhooks", n=len(options.webhooks)),) * bool(options.webhooks)]
+    told = [
+        *(options.mail_to if mailed else ()),
+        *(say("{n} webhooks", n=len(options.webhooks)),) * bool(options.webhooks),
+    ]
     receivers = ", ".join(told) or say("nobody: they are shown only (--mail-to, --webhook-file)")
     rows = (
         ("Prometheus", f"http://{HOST}:{options.prometheus_port}"),

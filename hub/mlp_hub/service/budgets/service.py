@@ -16,9 +16,8 @@ from typing import TypeVar
 
 from mlp_api.platform import accounting as api
 from mlp_hub.domain.accounting.budgets import WHOLE, BudgetPeriod, TeamBudget
-from mlp_hub.domain.accounting.prices import MILLIONTH
 from mlp_hub.domain.accounting.days import day_text
-from mlp_hub.domain.accounting.prices import Cost, PriceList, price_text, shown_money
+from mlp_hub.domain.accounting.prices import MILLIONTH, Cost, PriceList, price_text, shown_money
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
@@ -332,14 +331,14 @@ def _percent(one: BudgetStanding) -> int:
 
 
 def _notice(one: BudgetStanding, level: int) -> Message:
-    said: dict[str, Arg] = {"tenant": TenantRef(one.budget.tenant), "percent": _percent(one), "n": level, **_amounts(one)}
+    said: dict[str, Arg] = {"tenant": TenantRef(one.budget.tenant), "percent": _percent(one), **_amounts(one)}
     if one.budget.stops and level >= WHOLE:
         return msg(
-            "{tenant} has spent {spent} of {amount} {currency} in {period}: {percent} % of its budget, at least {n} %. New work is refused until {day}, or until the budget is raised.",
+            "{tenant} has spent {spent} of {amount} {currency} in {period}: {percent} % of its budget. New work is refused until {day}, or until the budget is raised.",
             **said,
         )
     return msg(
-        "{tenant} has spent {spent} of {amount} {currency} in {period}: {percent} % of its budget, at least {n} %.", **said
+        "{tenant} has spent {spent} of {amount} {currency} in {period}: {percent} % of its budget.", **said
     )
 
 

@@ -137,7 +137,7 @@ def title_of(notice: Notice) -> Message:
         known = TITLES_OF_TEAMS[notice.kind]
         return Message(known.template, {"alert": notice.name, "tenant": notice.tenant})
     if notice.kind is NoticeKind.BUDGET:
-        said = notice.text.args  # a notice that an older release stored knows only the level that was reached
+        said = notice.text.args  # a notice that an older release stored has the reached level instead
         percent = said.get("percent", said.get("n", ""))
         return Message(known.template, {"tenant": notice.tenant, "percent": percent})
     return Message(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
-from urllib.parse import quote
 from typing import Annotated
+from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
@@ -189,7 +189,11 @@ async def _report(call: Call, *, tenant: str | None = None) -> Reply:
 
 def _named(call: Call, ending: str, **where: str | None) -> dict[str, str]:
     """Return the header that names a file by its tenant or user and its month, such as `usage-red-2031-03.csv`."""
-    parts = ["usage", *(name for name in where.values() if name), *([call.query.month] * bool(call.query.month))]
+    parts = [
+        "usage",
+        *(name for name in where.values() if name),
+        *([call.query.month] * bool(call.query.month)),
+    ]
     name = quote("-".join(parts) + f".{ending}", safe="")
     return {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
 
