@@ -379,6 +379,8 @@ def unknown_start(why: Mapping[str, Any]) -> str:
     because = bare(str(why.get("expected_because") or ""))  # a sentence, where it is the verdict itself
     if why.get("phase") != "queued" or why.get("expected_start") or not because:
         return ""
+    if between((why.get("forecast") or {}).get("start")):
+        return ""  # earlier runs do tell it
     if because.startswith(say("no time can be estimated")):
         return say("{text}.", text=capital(because))
     return say("No time can be estimated: {because}.", because=because)

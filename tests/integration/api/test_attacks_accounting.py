@@ -182,6 +182,9 @@ def test_a_name_is_never_a_formula_of_a_spreadsheet_nor_a_mark_of_a_report(rig: 
     month = ask(rig, "/users/ann/accounting?by=month", rig.ann).json["lines"][-1]["month"]
     report = ask(rig, f"/tenants/red/accounting:report?month={month}", rig.rita)
     assert report.headers["content-type"].startswith("text/markdown")
+    assert report.headers["content-disposition"].endswith(f"UTF-8''usage-red-{month}.md")
+    named = ask(rig, f"/tenants/red/accounting:csv?by=user&month={month}", rig.rita)
+    assert named.headers["content-disposition"].endswith(f"UTF-8''usage-red-{month}.csv")
     text = report.body.decode()
     assert "ann" in text
     assert "core-hours" in text

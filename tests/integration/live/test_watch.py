@@ -142,8 +142,11 @@ def test_a_mail_server_that_cannot_be_used_is_named_at_the_start_with_what_to_se
             printed = both.wait()
             assert "NO ALERT IS MAILED" in printed
             assert "Set MLP_MAIL_SECURITY=none" in printed
+            assert "Alerts go to" not in printed, "nobody is mailed"
         with watching(hub, "--mail-to=ops@example.org", **place, MLP_MAIL_SECURITY="none") as both:
-            assert f"Mail goes through 127.0.0.1:{port}." in both.wait()
+            printed = both.wait()
+            assert f"Mail goes through 127.0.0.1:{port}." in printed
+            assert "Alerts go to  ops@example.org" in printed
 
 
 def test_nobody_without_the_password_reads_or_silences(hub: LiveHub) -> None:

@@ -82,7 +82,7 @@ async def test_admins_are_told_once_for_each_level_and_nobody_else(tmp_path: Pat
         for _ in range(3):
             await rig.platform.budgets.review()
         assert await counts(rig) == [1, 1, 0, 0]
-        assert "8.00 of 10 EUR in 2031-03, 80 %" in (await told(rig, "lea"))[0]
+        assert "8.00 of 10 EUR in 2031-03: 80 % of its budget" in (await told(rig, "lea"))[0]
         await rig.platform.accounting.roll_up.roll_up()  # from spans to sums: the same
         await rig.platform.budgets.review()
         await rig.restart()

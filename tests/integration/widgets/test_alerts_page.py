@@ -67,6 +67,18 @@ def test_an_alert_is_silenced_by_the_keyboard_with_a_reason_and_an_end(
     expect(form).to_have_count(0)
 
 
+def test_names_in_a_meaning_are_code_and_a_single_backtick_stays(pages: Pages, front: FrontService) -> None:
+    front.data.alerts.alerts = [
+        alert(1, "MLPNodeLost", meaning="Look at `mlp_nodes` and <b>`health`</b>."),
+        alert(2, "MLPDiskFull", meaning="One ` alone."),
+    ]
+    page = pages.panel("admin/alerts")
+    firing = page.get_by_role("region", name="Firing")
+    expect(firing).to_contain_text("Look at mlp_nodes and <b>health</b>.")
+    expect(firing.locator("code")).to_have_text(["mlp_nodes", "health"])
+    expect(firing).to_contain_text("One ` alone.")
+
+
 def test_a_refusal_is_shown_at_its_field(pages: Pages, front: FrontService) -> None:
     refused = {"msg": "tenant gone does not exist", "reason": "NotFound"}
     front.data.forced["POST /silences"] = (403, refused)

@@ -38,6 +38,23 @@ def test_nothing_is_cut_off(pages: Pages, name: str, dark: bool, width: int, lan
     assert bar.evaluate("e => e.scrollWidth <= e.clientWidth")
 
 
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_used_part_of_a_day_has_the_look_that_the_legend_shows(pages: Pages, dark: bool) -> None:
+    chart = pages.panel("usage", dark=dark).get_by_role("region", name="By day")
+    legend = chart.get_by_role("listitem")
+    expect(legend).to_have_text(["used, as far as it was measured", "held"])
+    looks = (
+        "e => [getComputedStyle(e).opacity, getComputedStyle(e).fill, getComputedStyle(e).backgroundColor]"
+    )
+    held, used = (
+        bar.evaluate(looks) for bar in chart.locator("g:has(rect + rect)").first.locator("rect").all()
+    )
+    for at, bar in ((0, used), (1, held)):
+        swatch = legend.nth(at).locator("i").evaluate(looks)
+        assert (swatch[0], swatch[2]) == (bar[0], bar[1])
+    assert used[0] != held[0]
+
+
 def test_a_team_without_budgets_has_no_card(pages: Pages, front: FrontService) -> None:
     front.data.accounting.empty = True
     page = pages.panel("usage")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from mlp.grammar.verbs import COMMAND, MAGIC, VERBS, options_of
 from mlp_hub.api.auth.scopes import SCOPES
 from mlp_hub.api.table import all_routes
 from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.jobs.runquery import parse
 from mlp_hub.settings import table
 from reference.pages import PAGES
 from terms import FILES
@@ -67,6 +69,37 @@ def test_every_verb_and_option_is_documented() -> None:
         for option in {o for s in (MAGIC, COMMAND) for o in options_of(verb, s)}:
             assert all(f"`{flag}" in section for flag in option.flags), f"{verb.name} {option.flag}"
     assert all(f"`{option.flag}" in text for option in SUBMIT)
+
+
+def searched() -> Iterator[tuple[str, str]]:
+    """Yield the searches for runs that texts name: as a command, after "search for", in an address, and in the table of terms."""
+    for path in TEXTS:
+        text = path.read_text()
+        found = re.findall(r"search for `([^`]+)`", text)
+        found += re.findall(r"[?&]search=([^`&]+)`", text)
+        found += [
+            " ".join(shlex.split(line, comments=True))
+            for line in re.findall(r"^    mlp runs ([^\n]*)", text, re.MULTILINE)
+            if re.match(r"""["']|\w+[<>=]""", line)
+        ]
+        if path == DOCS / "how-to" / "runs.md":
+            table = text.split("| term | finds runs |")[1].split("\n\n")[0]
+            found += [
+                term for row in table.splitlines()[2:] for term in re.findall(r"`([^`]+)`", row.split("|")[1])
+            ]
+        yield from ((path.name, re.sub(r" --.*", "", one)) for one in found)
+
+
+def test_searches_that_texts_name_are_accepted_and_compare_what_they_name() -> None:
+    searches = list(searched())
+    assert ("alerts.md", "state=error") in searches
+    assert ("runs.md", "lr<0.1 best.accuracy>=0.9") in searches
+    for page_, line in searches:
+        terms = parse(line)  # raises where it is refused
+        assert terms, f"{page_}: {line}"
+        assert "phase" not in {one.name for one in terms}, (
+            f"{page_}: {line} is about a parameter of that name"
+        )
 
 
 def anchors(path: Path) -> list[str]:

@@ -61,6 +61,19 @@ def test_why_has_the_range_and_the_latest_time_by_limits() -> None:
     assert f"Expected to start {day()} 13:30 (b ends by then at the latest)." in older
 
 
+def test_a_start_that_earlier_runs_tell_is_not_called_unknown_in_the_next_line() -> None:
+    found = {
+        "job": "a", "run": 1, "phase": "queued", "reasons": [], "position": 1, "expected_start": None,
+        "expected_because": "fp@3 of bob has no time limit", "forecast": told(start=span(20, 50)),
+    }  # fmt: skip
+    text = str(reasons.why(found))
+    assert f"Expected to start {day()} 12:20-12:50" in text
+    assert "No time can be estimated" not in text
+    assert words.prospects({**found, "forecast": None}) == [
+        "No time can be estimated: fp@3 of bob has no time limit."
+    ]
+
+
 def test_a_job_in_a_list_has_the_range() -> None:
     job = {"phase": "queued", "expected_start": None, "forecast": told(start=span(20, 50))}
     assert words.standing(job) == f"expected to start {day()} 12:20-12:50"

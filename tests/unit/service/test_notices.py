@@ -9,13 +9,15 @@ import pytest
 
 from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.jobs.job import Phase
-from mlp_hub.domain.notices.notice import ChannelKind, NoticeKind, QuietHours, kinds_of
+from mlp_hub.domain.notices.notice import ChannelKind, Notice, NoticeKind, QuietHours, kinds_of
 from mlp_hub.domain.notices.notice_queries import unknown_key
 from mlp_hub.outbound import posting, services, webhook
 from mlp_hub.outbound.mail import message
 from mlp_hub.service.config import MailPolicy, NoticePolicy
 from mlp_hub.service.notices.addresses import parsed
 from mlp_hub.service.notices.outbox import quiet_for
+from mlp_hub.service.notices.worker import title_of
+from mlp_language.message import Message
 
 MAIL = MailPolicy("smtp.example.org", 587, "starttls", "hub@example.org")
 POLICY = NoticePolicy(mail=MAIL, services=("slack",))
@@ -48,6 +50,25 @@ def test_each_phase_of_a_job_causes_the_expected_notices():
         Phase.FAILED: (NoticeKind.FAILED,),
         Phase.PREEMPTING: (NoticeKind.PREEMPTED,),
     }
+
+
+def titled(kind: NoticeKind, name: str, tenant: str, **args: int) -> str:
+    text = Message("{tenant} has spent a lot", {"tenant": tenant, **args})
+    return str(title_of(Notice(1, "lea", kind, "", name, 1, tenant, NOON, text)))
+
+
+def test_a_headline_names_the_team_and_the_spent_part():
+    assert titled(NoticeKind.BUDGET, "budget", "red", percent=109) == "Team red has spent 109 % of its budget"
+    older = titled(NoticeKind.BUDGET, "budget", "red", n=100)
+    assert older == "Team red has spent 100 % of its budget"
+    assert titled(NoticeKind.IDLE, "server", "red") == "Your notebook server in team red is idle"
+    assert (
+        titled(NoticeKind.ALERT, "MLPTenantOverQuota", "red") == "Alert MLPTenantOverQuota of team red fires"
+    )
+    assert titled(NoticeKind.RESOLVED, "MLPTenantOverQuota", "red") == (
+        "Alert MLPTenantOverQuota of team red is over"
+    )
+    assert titled(NoticeKind.ALERT, "MLPNodeLost", "") == "Alert MLPNodeLost fires"
 
 
 @pytest.mark.parametrize(

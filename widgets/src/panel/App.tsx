@@ -15,6 +15,7 @@ import { Telling } from "./accounts/Notifications";
 import { entries, place, type Place } from "./pages";
 import { useLanguage } from "../components/basics/language";
 import { LANGUAGES, n, t } from "../core/format/language";
+import { capital } from "../core/format/reasons";
 
 function nothing(): Place {
   return {
@@ -197,7 +198,7 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
       </a>
       <Nav client={client} session={session} changed={() => load(true)} nav={shown.under} themes={themes} />
       <main class="mlp-main" id="main">
-        <Problems client={client} />
+        <Problems client={client} admin={session.admin} />
         <Announced client={client} />
         <Telling />
         {parts[0] === "admin" ? session.warnings.map((text) => <Warning key={text} text={text} />) : null}
@@ -209,21 +210,24 @@ export function App({ client, themes }: { client: Client; themes: Themes }): JSX
 
 const HEALTH_EVERY_MS = 30_000;
 
+/** Components whose problems only administrators of the platform can act on, and nobody else notices. */
+const OF_ADMINS = new Set(["audit"]);
+
 /** What does not work now, for everybody: as the platform says of itself. */
-function Problems({ client }: { client: Client }): JSX.Element | null {
+function Problems({ client, admin }: { client: Client; admin: boolean }): JSX.Element | null {
   const [messages, setMessages] = useState<string[]>([]);
   const spoken = useLanguage();
   useEffect(() => {
     const ask = (): void => {
-      client.get<{ problems?: { message: string }[] }>("/health").then(
-        (health) => setMessages((health.problems ?? []).map((problem) => problem.message)),
+      client.get<{ problems?: { component?: string; message: string }[] }>("/health").then(
+        (health) => setMessages((health.problems ?? []).filter((one) => admin || !OF_ADMINS.has(one.component ?? "")).map((one) => capital(one.message))),
         () => undefined, // what fails altogether, the pages themselves say
       );
     };
     ask();
     const timer = setInterval(ask, HEALTH_EVERY_MS);
     return () => clearInterval(timer);
-  }, [client, spoken]);
+  }, [client, spoken, admin]);
   if (!messages.length) return null;
   return (
     <div class="mlp-note mlp-note-bad" role="status" aria-label={t("Current problems")}>

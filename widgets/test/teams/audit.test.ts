@@ -51,6 +51,15 @@ test("where nothing was set it is told what that meant, by whose amounts they ar
   assert.equal(told("cohort", null, "main"), "cohort none -> main");
 });
 
+test("a pair that did not change is left out, and what is new is one word", () => {
+  const after = { amount: "500", currency: "EUR", stop: false, begins: null, ends: null };
+  assert.equal(detailWords(entry({ before: null, after }), NOW), "amount none -> 500 · currency none -> EUR");
+  assert.equal(detailWords(entry({ before: after, after: { ...after, stop: true } }), NOW), "stop no -> yes");
+  assert.equal(detailWords(entry({ currency: "EUR", new: true }), NOW), "currency EUR · new");
+  assert.equal(detailWords(entry({ currency: "EUR", new: false }), NOW), "currency EUR · replaced");
+  assert.equal(detailWords(entry({ old: "a", new: "b" }), NOW), "before a · after b");
+});
+
 test("amounts, lists, times and repetitions read as such", () => {
   assert.equal(detailWords(entry({ amount: { cpu: 4, ram: 2048 }, start: "2026-01-08T12:00:00Z" }), NOW), `amount cpu 4, ram 2 GiB · start ${clock(NOW, NOW)}`);
   assert.equal(detailWords(entry({ why: "too many", jobs: ["a", "b"], more: 20, last: "2026-01-08T12:00:00Z" }), NOW), `why too many · jobs a, b · more 20 · last ${clock(NOW, NOW)}`);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { fileName } from "../../src/core/teams/accounting";
 import { heldBy, HOURS, hoursOf, sumOf } from "../../src/core/teams/usage";
 import type { UsageHour } from "../../src/core/service/wire";
 
@@ -29,4 +30,10 @@ test("devices have a curve where a team has or had any", () => {
   assert.deepEqual(heldBy(none, [hour("2026-11-28T05:00:00Z")]), ["cpu", "ram", "rom"]);
   assert.deepEqual(heldBy(none, [hour("2026-11-28T05:00:00Z", { gpu: 1 })]), ["cpu", "gpu", "ram", "rom"]);
   assert.deepEqual(heldBy({ gpu: null, gpu_kinds: { a100: 2 } }, []), ["cpu", "gpu", "ram", "rom"]);
+});
+
+test("a file of usage is named by whose it is and by its month", () => {
+  assert.equal(fileName({ tenant: "red" }, "2031-03", "md"), "usage-red-2031-03.md");
+  assert.equal(fileName({ user: "ann" }, "", "csv"), "usage-ann.csv");
+  assert.equal(fileName("all", "2031-03", "csv"), "usage-2031-03.csv");
 });

@@ -75,8 +75,7 @@ def start(settings: Settings, options: WatchOptions) -> int:
     accounts.ask_service(settings, "GET", "/health")
     prometheus, alertmanager = map(_program, _PROGRAMS)
     _check_ports(options)
-    if options.mail_to:
-        _print_mail(settings)
+    mailed = not options.mail_to or _print_mail(settings)
     root = settings.home / _ROOT
     _interrupted_by(signal.SIGINT, signal.SIGTERM)
     with contextlib.ExitStack() as stack:
@@ -95,7 +94,7 @@ def start(settings: Settings, options: WatchOptions) -> int:
                 name: stack.enter_context(_running(name, words[name], port, root, password))
                 for name, port in places.items()
             }
-            _print_places(root, options)
+            _print_places(root, options, mailed=mailed)
             _wait(running, root)
         except KeyboardInterrupt:
             sys.stdout.write(say("Prometheus and Alertmanager stop; the hub continues.") + "\n")
@@ -111,8 +110,8 @@ def start(settings: Settings, options: WatchOptions) -> int:
     return 0
 
 
-def _print_mail(settings: Settings) -> None:
-    """Say whether the mail server can be used: otherwise only Alertmanager's log says why nobody gets mail."""
+def _print_mail(settings: Settings) -> bool:
+    """Print whether the mail server can be used, and return it: otherwise only Alertmanager's log says why nobody gets mail."""
     found = mail_trouble(settings)
     if found is None:
         sys.stdout.write(say("Mail goes through {server}.", server=settings.mail_server) + "\n")
@@ -125,6 +124,7 @@ def _print_mail(settings: Settings) -> None:
         )
         sys.stdout.write(f"{told}\n{remedy}\n")
     sys.stdout.flush()
+    return found is None
 
 
 def _check(options: WatchOptions) -> None:
@@ -384,16 +384,17 @@ def _interrupted_by(*signals: signal.Signals) -> None:
         signal.signal(signum, interrupt)
 
 
-def _print_places(root: Path, options: WatchOptions) -> None:
-    told = [*options.mail_to, *(say("{n} webhooks", n=len(options.webhooks)),) * bool(options.webhooks)]
+def _print_places(root: Path, options: WatchOptions, *, mailed: bool) -> None:
+    told = [
+        *(options.mail_to if mailed else ()),
+        *(say("{n} webhooks", n=len(options.webhooks)),) * bool(options.webhooks),
+    ]
+    receivers = ", ".join(told) or say("nobody: they are shown only (--mail-to, --webhook-file)")
     rows = (
         ("Prometheus", f"http://{HOST}:{options.prometheus_port}"),
         ("Alertmanager", f"http://{HOST}:{options.alertmanager_port}"),
         (say("Login"), say("{name}, with the password in {file}", name=LOGIN, file=str(root / "password"))),
-        (
-            say("Alerts go to"),
-            ", ".join(told) or say("nobody: they are shown only (--mail-to, --webhook-file)"),
-        ),
+        *([(say("Alerts go to"), receivers)] if told or mailed else []),
         (say("Dashboards"), say("{place}: import the files in Grafana", place=str(root / "dashboards"))),
     )
     width = max(len(title) for title, _ in rows)

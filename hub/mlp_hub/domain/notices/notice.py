@@ -60,14 +60,19 @@ TITLES: dict[NoticeKind, Message] = {
     NoticeKind.LATE: msg("{job} still waits"),
     NoticeKind.ASKED: msg("A request waits for your answer, of team {tenant}"),
     NoticeKind.ANSWERED: msg("Your request has an answer, of team {tenant}"),
-    NoticeKind.IDLE: msg("Your notebook server is idle, of team {tenant}"),
+    NoticeKind.IDLE: msg("Your notebook server in team {tenant} is idle"),
     NoticeKind.IDLE_JOB: msg("{job} does not use its GPUs"),
     NoticeKind.IDLE_TEAM: msg("Idle servers and GPUs of team {tenant}"),
     NoticeKind.ALERT: msg("Alert {alert} fires"),
     NoticeKind.RESOLVED: msg("Alert {alert} is over"),
-    NoticeKind.BUDGET: msg("Team {tenant} has spent a part of its budget"),
+    NoticeKind.BUDGET: msg("Team {tenant} has spent {percent} % of its budget"),
 }
-"""Headline of each; {job} is its title, {tenant} whose request it is, {alert} the alert's rule."""
+"""Headline of each; {job} is its title, {tenant} whose request it is, {alert} the alert's rule, {percent} the spent part."""
+TITLES_OF_TEAMS: dict[NoticeKind, Message] = {
+    NoticeKind.ALERT: msg("Alert {alert} of team {tenant} fires"),
+    NoticeKind.RESOLVED: msg("Alert {alert} of team {tenant} is over"),
+}
+"""Headlines of alerts that are about one team."""
 OF_REQUESTS = frozenset(
     {NoticeKind.ASKED, NoticeKind.ANSWERED, NoticeKind.IDLE, NoticeKind.IDLE_TEAM, NoticeKind.BUDGET}
 )

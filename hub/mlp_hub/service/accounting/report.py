@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
@@ -15,7 +16,14 @@ from mlp_hub.store.repos.workload.accounting import day_at
 from mlp_language.message import Message, msg
 from mlp_language.render import Reader, render
 
-_MARKS = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>()#+-.!|~&"})
+_MARKS = re.compile(
+    r"[\\`\[\]<>|~&#]"  # marks wherever they are
+    r"|(?<=\S)\*|\*(?=\S)"  # a star between spaces is only a star
+    r"|(?<![^\W_])_|_(?![^\W_])"  # an underscore inside of a word is only an underscore
+    r"|(?<=www)\.|:(?=//)",  # else a viewer makes a link of it
+    re.IGNORECASE,
+)
+"""Characters that Markdown takes as marks, in a heading or a cell. People read the text also as it is, so no other one is escaped."""
 HEADS = (
     msg("core-hours"),
     msg("of which idle"),
@@ -180,4 +188,4 @@ def _row(cells: Iterable[str]) -> str:
 
 def _plain(text: str) -> str:
     """Return a text that Markdown shows as it is."""
-    return " ".join(text.split()).translate(_MARKS)
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))

@@ -11,6 +11,7 @@ from mlp_api.localized import Text
 from mlp_api.platform import alerts as api
 from mlp_hub.domain.notices.alert import Alert, AlertSilence
 from mlp_hub.service.monitoring.alert_rule import AlertRule
+from mlp_hub.service.monitoring.alert_rules import COUNT
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_language.message import Arg, Message, Span
 
@@ -21,6 +22,8 @@ def value_of(rule: AlertRule, value: float) -> Arg:
         return str(value)
     if rule.unit == "%":
         return f"{value * 100:.3g}%"
+    if rule.unit == COUNT:
+        return float(round(value))
     return Span(value) if rule.unit == "s" else float(f"{value:.6g}")
 
 

@@ -75,7 +75,7 @@ class ChainKeeper:
         found = []
         if self._broken:
             message = msg(
-                "a check of the audit log found changed or missing entries; its operator runs mlp-hub audit --verify"
+                "a check of the audit log found changed or missing entries; an operator of the hub has to run mlp-hub audit --verify on its machine"
             )
             found.append(Problem("audit", "AuditLogBroken", message, fails=False))
         if self._unwritten:

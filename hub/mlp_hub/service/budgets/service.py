@@ -17,7 +17,7 @@ from typing import TypeVar
 from mlp_api.platform import accounting as api
 from mlp_hub.domain.accounting.budgets import WHOLE, BudgetPeriod, TeamBudget
 from mlp_hub.domain.accounting.days import day_text
-from mlp_hub.domain.accounting.prices import Cost, PriceList, price_text, shown_money
+from mlp_hub.domain.accounting.prices import MILLIONTH, Cost, PriceList, price_text, shown_money
 from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.facts import Fact
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
@@ -324,15 +324,21 @@ def _amounts(one: BudgetStanding) -> dict[str, str]:
     }
 
 
+def _percent(one: BudgetStanding) -> int:
+    """Return the spent part of the budget in whole percents, rounded down so that it never names a level that is not reached."""
+    assert one.spent is not None  # noqa: S101 - looked at by the caller
+    return int(one.spent * WHOLE * MILLIONTH / one.budget.amount)
+
+
 def _notice(one: BudgetStanding, level: int) -> Message:
-    said: dict[str, Arg] = {"tenant": TenantRef(one.budget.tenant), "n": level, **_amounts(one)}
+    said: dict[str, Arg] = {"tenant": TenantRef(one.budget.tenant), "percent": _percent(one), **_amounts(one)}
     if one.budget.stops and level >= WHOLE:
         return msg(
-            "{tenant} has spent {spent} of {amount} {currency} in {period}, {n} % or more of its budget. New work is refused until {day}, or until the budget is raised.",
+            "{tenant} has spent {spent} of {amount} {currency} in {period}: {percent} % of its budget. New work is refused until {day}, or until the budget is raised.",
             **said,
         )
     return msg(
-        "{tenant} has spent {spent} of {amount} {currency} in {period}, {n} % or more of its budget.", **said
+        "{tenant} has spent {spent} of {amount} {currency} in {period}: {percent} % of its budget.", **said
     )
 
 

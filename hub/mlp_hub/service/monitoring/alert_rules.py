@@ -25,6 +25,8 @@ from mlp_language.message import msg
 
 MINUTE_S = 60
 """Given: seconds of a minute."""
+COUNT = "1"
+"""Unit of counted things: their increase is an estimate with a fraction, which no reader expects."""
 ABSENT = "MLPHubAbsent"
 INHIBITING = (ABSENT,)
 """Names of the alerts that inhibit all others while they fire."""
@@ -151,7 +153,7 @@ RULES: tuple[AlertRule, ...] = (
         msg(
             "More than 10% of a team's jobs that ended within the last hour failed, and at least five ended."
         ).template,
-        "The runs of the team show the causes: search for `phase = failed`. A shared environment or dataset is the usual reason if several "
+        "The runs of the team show the causes: search for `state=error`. A shared environment or dataset is the usual reason if several "
         "members are affected.",
         "%",
         RuleGuard(_BY_TENANT, Grouped("sum", _ENDED, _BY_TENANT), ">=", 4.5),
@@ -199,6 +201,7 @@ RULES: tuple[AlertRule, ...] = (
         ).template,
         "The usual causes are a slow or unreachable database, and a machine without processor time. Compare "
         "`mlp_store_commit_duration_seconds` and `mlp_event_loop_lag_seconds`.",
+        COUNT,
     ),
     AlertRule(
         "MLPNoCycle",
@@ -461,6 +464,7 @@ PROMETHEUS_RULES: tuple[AlertRule, ...] = (
         ).template,
         "Alertmanager's log has the error. For mail, `make watch` prints at its start whether the server can be used, and so does "
         "`mlp-hub doctor`. A server without STARTTLS needs `MLP_MAIL_SECURITY=none`.",
+        COUNT,
     ),
 )
 """Rules that Prometheus alone evaluates: the service does not have their metrics."""

@@ -60,6 +60,7 @@ class _Labels(dict[str, str]):
 _VALUES = {
     "%": "{{ $value | humanizePercentage }}",
     "s": "{{ $value | humanizeDuration }}",
+    "1": '{{ printf "%.0f" $value }}',
     "": "{{ $value | humanize }}",
 }
 

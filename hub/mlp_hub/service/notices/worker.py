@@ -15,6 +15,7 @@ from mlp_hub.domain.notices.notice import (
     OF_ALERTS,
     OF_REQUESTS,
     TITLES,
+    TITLES_OF_TEAMS,
     WITHOUT_JOB,
     AskedFor,
     Channel,
@@ -131,7 +132,14 @@ def title_of(notice: Notice) -> Message:
     """Return the headline of a notice."""
     known = TITLES[notice.kind]
     if notice.kind in OF_ALERTS:
-        return Message(known.template, {"alert": notice.name})
+        if not notice.tenant:
+            return Message(known.template, {"alert": notice.name})
+        known = TITLES_OF_TEAMS[notice.kind]
+        return Message(known.template, {"alert": notice.name, "tenant": notice.tenant})
+    if notice.kind is NoticeKind.BUDGET:
+        said = notice.text.args  # a notice that an older release stored has the reached level instead
+        percent = said.get("percent", said.get("n", ""))
+        return Message(known.template, {"tenant": notice.tenant, "percent": percent})
     return Message(
         known.template, {"tenant": notice.tenant} if notice.kind in OF_REQUESTS else {"job": notice.job}
     )

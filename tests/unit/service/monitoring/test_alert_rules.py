@@ -10,6 +10,8 @@ import pytest
 import yaml
 
 from mlp_hub.domain.errors import Reason
+from mlp_hub.domain.notices.alert import Alert, AlertState
+from mlp_hub.service.alerts.wire import description_of
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import ABSENT, ALL_RULES, PROMETHEUS_RULES, RULES
 from mlp_hub.service.monitoring.rule_files import PAGE, anchor, inhibitions, rules_file
@@ -114,6 +116,22 @@ def test_it_asks_for_metrics_and_labels_that_exist(rule: AlertRule) -> None:
     reasons = {reason.value for reason in Reason}
     for found in re.findall(r'reason[=!]~"([^"]+)"', rule.expression):
         assert set(found.split("|")) <= reasons
+
+
+def test_counted_things_have_no_fraction() -> None:
+    rules = {rule.name: rule for rule in ALL_RULES}
+    for name in ("MLPNotificationsFail", "MLPLeaseFlapping"):
+        alert = Alert(1, name, (("integration", "email"),), "", AlertState.FIRING, 2.001, 0.0)
+        said = str(description_of(rules[name], alert))
+        assert re.search(r"\b2\b", said), said
+        assert "2.0" not in said
+    (group,) = (
+        one
+        for one in rules_file(PAGES)["groups"]
+        if any(r["alert"] == "MLPNotificationsFail" for r in one["rules"])
+    )
+    (written,) = (r for r in group["rules"] if r["alert"] == "MLPNotificationsFail")
+    assert '{{ printf "%.0f" $value }} notifications' in written["annotations"]["description"]
 
 
 def test_the_first_five_are_those_that_every_site_wants() -> None:

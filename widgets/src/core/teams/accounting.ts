@@ -23,6 +23,10 @@ export const filePath = (whose: Whose, month: string, form: "csv" | "report", by
   return `${accountingPath(whose)}:${form}${query ? `?${query}` : ""}`;
 };
 
+/** The name of a downloaded file, as the service gives it too: "usage-red-2031-03.csv". */
+export const fileName = (whose: Whose, month: string, ending: "csv" | "md"): string =>
+  `${["usage", whose === "all" ? "" : "user" in whose ? whose.user : whose.tenant, month].filter(Boolean).join("-")}.${ending}`;
+
 /** This month and those before, as 2031-03, in UTC. */
 export function monthsUntil(now: number, count: number): string[] {
   const at = new Date(now);

@@ -71,11 +71,20 @@ function text(key: string, value: unknown, now: number): string {
 
 const isNothing = (value: unknown): boolean => value === undefined || value === null || value === "";
 
+/** Nothing, or a switch that is off: from one to the other is no change. */
+const isOff = (value: unknown): boolean => isNothing(value) || value === false;
+
+/** A field besides what changed; whether the whole is new is one word. */
+function otherWords(key: string, value: unknown, now: number): string {
+  if (key === "new" && typeof value === "boolean") return value ? t("new") : t("replaced");
+  return t("{field} {value}", { field: fieldWord(key), value: text(key, value, now) });
+}
+
 /** What became of each field that changed: "cpu 3 -> 0.5", "borrowing limit cpu 1 -> 2"; `of` is the field that these are of. */
 export function changeWords(before: Fields, after: Fields, now: number, of = ""): string[] {
   return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key) => {
     const [was, is] = [before[key], after[key]];
-    if (JSON.stringify(was) === JSON.stringify(is)) return [];
+    if (JSON.stringify(was) === JSON.stringify(is) || (isOff(was) && isOff(is))) return [];
     const [a, b] = [fieldsOf(was), fieldsOf(is)];
     // of amounts by dimension only those are told that are other; a whole that comes or goes is told as a whole
     if (a && b) return changeWords(a, b, now, key).map((one) => t("{field} {value}", { field: fieldWord(key), value: one }));
@@ -88,7 +97,7 @@ export function changeWords(before: Fields, after: Fields, now: number, of = "")
 export function detailWords(entry: AuditEntry, now: number): string {
   const { message, before, after, times, last, ...rest } = entry.detail;
   const changed = changeWords(fieldsOf(before) ?? {}, fieldsOf(after) ?? {}, now);
-  const others = Object.entries(rest).filter(([, value]) => !isNothing(value)).map(([key, value]) => t("{field} {value}", { field: fieldWord(key), value: text(key, value, now) }));
+  const others = Object.entries(rest).filter(([, value]) => !isNothing(value)).map(([key, value]) => otherWords(key, value, now));
   const again = isNothing(last) ? [] : [isNothing(times) ? t("last {time}", { time: text("", last, now) }) : n("once, last {time}", "{n} times, last {time}", Number(times), { time: text("", last, now) })];
   return [...(isNothing(message) ? [] : [text("", message, now)]), ...changed, ...others, ...again].join(" · ");
 }

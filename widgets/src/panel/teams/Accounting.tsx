@@ -7,7 +7,7 @@ import { useLoad, useNow } from "../../components/basics/hooks";
 import { PageHead, Select } from "../../components/basics/form";
 import { trim } from "../../core/format/format";
 import { t } from "../../core/format/language";
-import { amountOf, barsOf, filePath, HOUR_S, linesPath, monthsUntil, shownOf, splitsOf, usedOf, type Shown, type Whose } from "../../core/teams/accounting";
+import { amountOf, barsOf, fileName, filePath, HOUR_S, linesPath, monthsUntil, shownOf, splitsOf, usedOf, type Shown, type Whose } from "../../core/teams/accounting";
 import { column } from "../../core/teams/money";
 import { ApiError, paths, type Client } from "../../core/service/api";
 import type { BudgetState, UsageLine, UsageLines } from "../../core/service/wire";
@@ -68,6 +68,7 @@ export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
   const now = useNow(EVERY);
   const [month, setMonth] = useState("");
   const by = splitsOf(whose);
+  const reported = month || (monthsUntil(now, 1)[0] ?? "");
   const key = typeof whose === "string" ? whose : JSON.stringify(whose);
   const days = useLoad(`accounting days ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, ["day"])), EVERY);
   const owners = useLoad(`accounting ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, by)), EVERY);
@@ -79,9 +80,9 @@ export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
     <>
       <PageHead title={title} sub={t("Held, used and idle amounts, exactly as the quota was charged.")}>
         <Select name="month" label={t("Span")} value={month} onChange={setMonth} options={[["", t("Last 30 days")], ...monthsUntil(now, MONTHS).map((each): [string, string] => [each, each])]} />
-        <a class="mlp-button" href={client.base + filePath(whose, month, "csv", ["day", ...by])} download="usage.csv">{t("Download as CSV")}</a>
+        <a class="mlp-button" href={client.base + filePath(whose, month, "csv", ["day", ...by])} download={fileName(whose, month, "csv")}>{t("Download as CSV")}</a>
         {typeof whose !== "string" && "user" in whose ? null : (
-          <a class="mlp-button" href={client.base + filePath(whose, month || (monthsUntil(now, 1)[0] ?? ""), "report")} download="usage.md">{t("Report of the month")}</a>
+          <a class="mlp-button" href={client.base + filePath(whose, reported, "report")} download={fileName(whose, reported, "md")}>{t("Report of the month")}</a>
         )}
       </PageHead>
       {error ? <ErrorBox error={error} retry={() => {
@@ -137,7 +138,12 @@ function Days({ found }: { found: UsageLines }): JSX.Element {
         </svg>
         <div class="mlp-usage-ends mlp-dim">
           <span>{found.since}</span>
-          <span>{usedOf(found.total, of) ? t("dark: used, as far as it was measured") : ""}</span>
+          {usedOf(found.total, of) ? (
+            <ul class="mlp-legend">
+              <li><i class="mlp-used-part" />{t("used, as far as it was measured")}</li>
+              <li><i class="mlp-held-part" />{t("held")}</li>
+            </ul>
+          ) : null}
           <span>{bars.at(-1)?.day ?? ""}</span>
         </div>
       </figure>

@@ -32,6 +32,12 @@ interface Chosen {
   tenant: string;
 }
 
+/** A text with its parts in backticks as code; one with a backtick too many stays as it is. */
+function coded(text: string): (string | JSX.Element)[] {
+  const parts = text.split("`");
+  return parts.length % 2 ? parts.map((part, at) => (at % 2 ? <code key={at}>{part}</code> : part)) : [text];
+}
+
 /** `tenant` is left out where it is the whole platform. */
 export function AlertsPage({ tenant }: { tenant?: string }): JSX.Element {
   const { client } = useHub();
@@ -98,7 +104,7 @@ function AlertGroup({ group, alerts, of, now, silence, team }: {
       cell: (one) => (
         <span class="mlp-wrap">
           {one.description}
-          <span class="mlp-dim mlp-under">{one.meaning}</span>
+          <span class="mlp-dim mlp-under">{coded(one.meaning)}</span>
           <a class="mlp-link" href={runbook(base, one.rule)}>{t("What to do: {rule}", { rule: one.rule })}</a>
         </span>
       ),
@@ -199,7 +205,7 @@ function SilenceForm({ team, board, begin, done, cancel }: { team?: string; boar
       setTried(true);
       form.submit(event);
     } }} label={t("Silence alerts")} yes={t("Silence")} doing={t("Silencing")} cancel={cancel}>
-      <p class="mlp-dim">{team ? t("The team's admins are not told of these alerts. The platform's admins still are.") : t("Nobody is told of these alerts. This page still shows them.")}</p>
+      <p class="mlp-dim">{team ? t("While the silence lasts, the team's admins are not told of these alerts. The platform's admins still are.") : t("While the silence lasts, nobody is told of these alerts. This page still shows them.")}</p>
       <div class="mlp-form-grid">
         <Select label={t("Alert")} name="rule" value={rule} options={rules} onChange={setRule} />
         {team ? null : <Field {...form.given("tenant")} label={t("Team")} hint={t("Left empty: any")} />}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated
+from urllib.parse import quote
 
 from msgspec import Meta, Struct
 
@@ -167,7 +168,7 @@ async def _lines(call: Call, *, nodes: bool = False, **where: str | None) -> Usa
 async def _file(call: Call, **where: str | None) -> Reply:
     asked = _asked(call, **where)
     found = await call.platform.accounting.find(asked)
-    headers = {"Content-Disposition": 'attachment; filename="usage.csv"'}
+    headers = _named(call, "csv", **where)
     return Reply(stream=_stream(focus.focus_lines(found)), media="text/csv; charset=utf-8", headers=headers)
 
 
@@ -181,7 +182,20 @@ async def _report(call: Call, *, tenant: str | None = None) -> Reply:
     text = await report.month_report(
         call.platform.accounting, call.service.clock(), query.month, tenant, call.reader
     )
-    return Reply(text.encode(), media="text/markdown; charset=utf-8")
+    return Reply(
+        text.encode(), media="text/markdown; charset=utf-8", headers=_named(call, "md", tenant=tenant)
+    )
+
+
+def _named(call: Call, ending: str, **where: str | None) -> dict[str, str]:
+    """Return the header that names a file by its tenant or user and its month, such as `usage-red-2031-03.csv`."""
+    parts = [
+        "usage",
+        *(name for name in where.values() if name),
+        *([call.query.month] * bool(call.query.month)),
+    ]
+    name = quote("-".join(parts) + f".{ending}", safe="")
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
 
 
 _OWN, _OF, _ALL = "/users/{user}/accounting", "/tenants/{tenant}/accounting", "/accounting"
