@@ -1,6 +1,6 @@
 """The `mlp` command: the magic's verbs in a shell.
 
-Exit status: 0 done, 1 the job failed, 2 usage, 3 refused (quota, rights, no login), 4 the service
+Exit status: 0 done, 1 the job failed, 2 usage, 3 refused (quota, rights, no login, a channel that takes no test), 4 the service
 is unreachable, 130 interrupted (a watched job continues).
 """
 

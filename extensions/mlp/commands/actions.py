@@ -400,12 +400,14 @@ def notify(client: Client, call: ParsedLine) -> Any:
 
 def alerts(client: Client, call: ParsedLine) -> Any:
     """Show alerts, silence some, or end silences."""
-    return alert_acts.act(client, list(call.names), call.given)
+    with teams.naming_own(client, call.given.get("tenant")):
+        return alert_acts.act(client, list(call.names), call.given)
 
 
 def announce(client: Client, call: ParsedLine) -> Any:
     """Show what is announced, announce something, or take it back."""
-    return announcements.act(client, list(call.names), call.given)
+    with teams.naming_own(client, call.given.get("tenant")):
+        return announcements.act(client, list(call.names), call.given)
 
 
 def apps(client: Client, call: ParsedLine) -> Any:

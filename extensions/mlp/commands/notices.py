@@ -10,7 +10,8 @@ import sys
 from typing import Any
 
 from mlp.client.rest import Client
-from mlp.errors import UsageError
+from mlp.commands.outcomes import Outcomes
+from mlp.errors import Refused, UsageError
 from mlp.grammar.notice_options import USUAL
 from mlp.language import say
 from mlp.rendering import tables
@@ -21,16 +22,18 @@ def act(client: Client, names: list[str], given: dict[str, Any]) -> Any:
     done, *rest = names or ["ls"]
     now = client.notifications()
     if done == "test":
-        said = client.test_notification(rest[0])
-        text = (
-            say("{name} accepted it.", name=rest[0])
-            if said["taken"]
-            else say("{name} did not accept it: {why}", name=rest[0], why=str(said["trouble"]))
-        )
-        return tables.Sentences([text], said)
+        return _tested(rest[0], client.test_notification(rest[0]))
     if done != "ls":
         now = client.set_notifications(_changed(now, done, rest, given))
     return _table(now)
+
+
+def _tested(name: str, said: dict[str, Any]) -> tables.Sentences:
+    """Return how a test went; a test that failed is an outcome that failed, so that a script sees it."""
+    if said["taken"]:
+        return tables.Sentences([say("{name} accepted it.", name=name)], said)
+    text = say("{name} did not accept it: {why}", name=name, why=str(said["trouble"]))
+    return Outcomes([text], said, [Refused("Invalid", str(said["trouble"]))])
 
 
 def _changed(now: dict[str, Any], done: str, rest: list[str], given: dict[str, Any]) -> dict[str, Any]:
@@ -69,11 +72,17 @@ def _asked() -> str:
     return found
 
 
+def _state(channel: dict[str, Any]) -> str:
+    """Return the last failure of a channel, or whether anything ever went through it."""
+    if channel["trouble"]:
+        return str(channel["trouble"])
+    if channel["told_at"] is None:
+        return say("not tried yet: {command}", command=f"mlp notify test {channel['name']}")
+    return say("works")
+
+
 def _table(now: dict[str, Any]) -> Any:
-    rows = [
-        (c["name"], c["shown"], " ".join(c["events"]), str(c["trouble"] or say("works")))
-        for c in now["channels"]
-    ]
+    rows = [(c["name"], c["shown"], " ".join(c["events"]), _state(c)) for c in now["channels"]]
     quiet = now["quiet"]
     notes = []
     if quiet:

@@ -13,9 +13,9 @@ Json = dict[str, Any]
 
 
 class Outcomes(tables.Sentences):
-    """Results of an action on each of a list; `failed` are the refused ones."""
+    """Results of an action on one or on each of a list; `failed` are the refused ones."""
 
-    def __init__(self, lines: list[str], data: list[Json], failed: list[MLPError]) -> None:
+    def __init__(self, lines: list[str], data: list[Json] | Json, failed: list[MLPError]) -> None:
         super().__init__(lines, data)
         self.failed = failed
 

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mlp.client.rest import Client
+from mlp.errors import MLPError, NotAllowed, Refused
 from mlp.grammar.job_options import as_sent
 from mlp.grammar.team_options import AMOUNTS
 from mlp.language import say
 from mlp.rendering import tables
 from mlp.rendering.format import amount, amounts_of, clock_time, file_size, memory
+from mlp.rendering.words import sentences
 
 Json = dict[str, Any]
+
+
+@contextlib.contextmanager
+def naming_own(client: Client, tenant: str | None) -> Iterator[None]:
+    """Add the option `--tenant` and the user's teams to the refusal of an act on the whole hub."""
+    try:
+        yield
+    except NotAllowed as error:
+        if tenant:
+            raise
+        own: list[str] = []
+        with contextlib.suppress(MLPError):
+            own = [str(each["tenant"]["name"]) for each in client.quota()]
+        if not own:
+            raise
+        why = say("Without --tenant this is about the whole hub, and only platform administrators may do it.")
+        hint = say(
+            "Add --tenant NAME for a team that you administer. Your teams: {names}", names=", ".join(own)
+        )
+        better = Refused(error.reason, sentences(why, hint))
+        better.request_id = error.request_id
+        raise better from None
 
 
 def team(client: Client, names: Sequence[str], given: Mapping[str, Any]) -> Any:

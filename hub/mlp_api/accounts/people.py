@@ -11,7 +11,11 @@ from mlp_api.types import Request, Response
 
 
 class PeopleImport(Request):
-    """Lines of CSV: name, team, admin; a first line may name the columns. With `dry_run` it is only said what would be done."""
+    """Lines of CSV: name, team, platform_admin; a first line may name the columns.
+
+    `platform_admin` (older files: `admin`) makes the person an administrator of the whole platform, not of the team.
+    With `dry_run` nothing is changed: the answer has what would be done.
+    """
 
     csv: Annotated[str, Meta(max_length=500_000)]
     dry_run: bool = True
@@ -22,7 +26,7 @@ class ImportedPerson(Response):
 
     `new`: the account is made. `joins`: the account exists, and is put into the team. `there`: nothing
     is left to do. `made` and `joined`: this was done. `refused`: nothing is done, and `note` has the
-    reason. A `password` is shown this once.
+    reason. A `password` is shown this once. `admin` is a platform administrator.
     """
 
     line: int

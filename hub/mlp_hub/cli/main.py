@@ -178,7 +178,7 @@ def _audit(settings: Settings, args: argparse.Namespace) -> int:
     if args.export:
         from mlp_hub.cli.commands import audit_files  # noqa: PLC0415
 
-        return audit_files.export(settings, filters, args.export, as_csv=args.csv)
+        return audit_files.export(settings, filters, args.export, as_csv=args.csv, force=args.force)
     return audit.audit(settings, filters, lines=args.lines, as_json=args.json)
 
 
@@ -274,12 +274,17 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--tenant", metavar="T", help=say("put the user into this tenant, and so out of default")
     )
-    sub.add_argument("--admin", action="store_true", help=say("make the user an administrator"))
+    sub.add_argument("--admin", action="store_true", help=say("make the user a platform administrator"))
     sub.add_argument(
         "--password-stdin", action="store_true", help=say("read the password from standard input")
     )
     sub.set_defaults(command=_user_add)
-    sub = verbs.add_parser("import", help=say("make accounts from a CSV file with name, team, admin"))
+    sub = verbs.add_parser(
+        "import",
+        help=say(
+            "make accounts from a CSV file with name, team, platform_admin (yes: platform administrator)"
+        ),
+    )
     sub.add_argument("file", type=Path, metavar="FILE", help=say("- for standard input"))
     sub.add_argument("--dry-run", action="store_true", help=say("only print the result of each line"))
     sub.set_defaults(command=_user_import)
@@ -547,6 +552,7 @@ def _parser() -> argparse.ArgumentParser:
         ),
     )
     sub.add_argument("--csv", action="store_true", help=say("with --export: write CSV"))
+    sub.add_argument("--force", action="store_true", help=say("with --export: replace an existing file"))
     _add_backups(add)
     _add_monitor(add)
     _add_simulate(add)

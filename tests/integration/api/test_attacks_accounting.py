@@ -200,3 +200,23 @@ def test_the_report_of_all_has_a_line_for_each_team_and_for_the_nodes(rig: ApiRi
     assert "| blue |" in text
     assert "| held by nobody |" in text
     assert "This month has not ended" in text
+
+
+def test_a_report_of_a_team_that_never_was_is_refused(rig: ApiRig) -> None:
+    for path in ("/tenants/nope/accounting:report", "/tenants/nope/accounting:report?month=2026-01"):
+        answer = ask(rig, path, rig.root_user)
+        assert (answer.status, answer.json["msg"]) == (403, "team nope does not exist")
+    assert ask(rig, "/tenants/default/accounting:report", rig.root_user).status == 200
+
+
+def test_a_report_says_that_no_prices_are_set_only_where_it_shows_none(rig: ApiRig) -> None:
+    none = "No prices are set for this month"
+    assert rig.ask("PUT", "/prices", PRICES, token=rig.root_user).status == 200
+    try:
+        priced = ask(rig, "/tenants/red/accounting:report?month=2023-05", rig.root_user).body.decode()
+        assert (none in priced, "## Prices" in priced) == (False, True)
+        assert "Total cost: 0.00 EUR" in priced
+        before = ask(rig, "/tenants/red/accounting:report?month=2019-12", rig.root_user).body.decode()
+        assert (none in before, "## Prices" in before, "cost in" in before) == (True, False, False)
+    finally:
+        rig.ask("DELETE", "/prices", token=rig.root_user)

@@ -245,7 +245,9 @@ def test_a_tenant_that_is_gone_takes_its_announcements_along(rig: ApiRig) -> Non
 
 
 def test_a_file_of_people_is_shown_first_then_made_and_made_once(rig: ApiRig) -> None:
-    csv = "name,team,admin\nzoe,red,no\nMax , blue,\nann,blue,no\nbob,blue,\nivo,,yes\nlea,green,no\n"
+    csv = (
+        "name,team,platform_admin\nzoe,red,no\nMax , blue,\nann,blue,no\nbob,blue,\nivo,,yes\nlea,green,no\n"
+    )
     first = people(rig, csv, dry_run=True)
     assert states(first) == [
         ("zoe", "new"),
@@ -310,7 +312,7 @@ def test_nobody_is_let_in_or_made_an_admin_by_the_way(rig: ApiRig) -> None:
         ("\u212aim,red,no", "cannot be a user name"),
         ("<b>x</b>,red,no", "cannot be a user name"),
         (",red,no", "cannot be a user name"),
-        ("eve,red,maybe", "it must be yes or no"),
+        ("eve,red,maybe", "platform_admin is 'maybe'; it must be yes or no"),
         ("eve,red,no,more", "cells"),
         ("eve,=1+1,no", "team =1+1 does not exist"),
     ],
@@ -332,6 +334,7 @@ def test_an_odd_line_is_refused_and_stops_no_other(rig: ApiRig, line: str, why: 
         ('"open,red,no', "is not CSV"),
         ("name,shoe size\nann,43", "names the columns"),
         ("name,name\nann,bob", "names the columns"),
+        ("name,admin,platform_admin\nann,no,yes", "names the columns"),
         ("\n".join(f"p{i},red,no" for i in range(1001)), "at most 1000 lines"),
     ],
 )

@@ -233,8 +233,11 @@ async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, recei
         await until(lambda: known() == 2)
         (new,) = await rig.platform.notices.new("ann", None, 10)
         assert new.quiet
+        (untried,) = (await rig.platform.notices.get("ann")).channels
         tested = await rig.platform.notices.try_out("ann", "hook")  # this is asked for
         assert tested.taken
+        (tried,) = (await rig.platform.notices.get("ann")).channels
+        assert (untried.told_at, tried.told_at is None, tried.trouble) == (None, False, None)
         assert receiver.told == [("test", "test")]
         rig.ahead = 3 * 3600
         rig.platform.notices._look({"ann"})
@@ -256,6 +259,8 @@ async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, hos
         tested = await rig.platform.notices.try_out("eve", "hook")
         assert not tested.taken
         assert str(tested.trouble) == "the address is private, and the hub's operator does not allow it"
+        (kept,) = (await rig.platform.notices.get("eve")).channels
+        assert (kept.told_at, str(kept.trouble)) == (None, str(tested.trouble))
         assert not receiver.tried
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from support.front.admin import an_announcement
+from support.front.admin import an_announcement, imported
 from support.front.axe import assert_accessible
 from support.front.browser import shot
 from support.front.pages import LOOKS, Pages
@@ -134,6 +134,23 @@ def choose(page: Page, path: Path) -> None:
     page.get_by_label("File").set_input_files(str(path))
 
 
+def test_the_import_shows_who_becomes_a_platform_admin(
+    pages: Pages, front: FrontService, tmp_path: Path
+) -> None:
+    (tmp_path / "people.csv").write_text("name,team,admin\ntina,red,yes\nzoe,red,no\n")
+    front.data.admin.people = [imported(2, "tina", "new", admin=True), imported(3, "zoe", "new")]
+    page = pages.panel("admin/users")
+    page.get_by_role("button", name="Import people").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("makes a platform admin, not an admin of the team")
+    choose(page, tmp_path / "people.csv")
+    expect(dialog.get_by_text("Platform admin", exact=True)).to_have_count(1)
+    expect(dialog.get_by_text("Admin", exact=True)).to_have_count(0)
+    dialog.get_by_role("button", name="Import 2 people").click()
+    expect(dialog).to_contain_text("k3Xp9QzLm2Rt7w")
+    assert front.data.admin.imports[1]["csv"] == "name,team,platform_admin\ntina,red,yes\nzoe,red,no"
+
+
 def test_people_of_a_file_are_shown_first_then_made(
     pages: Pages, front: FrontService, tmp_path: Path
 ) -> None:
@@ -150,7 +167,7 @@ def test_people_of_a_file_are_shown_first_then_made(
     shot(page, "panel-import")
     dialog.get_by_role("button", name="Import 1 person").click()
     expect(dialog).to_contain_text("k3Xp9QzLm2Rt7w")
-    assert front.data.admin.imports[1] == {"csv": "name,team,admin\nzoe,red,no", "dry_run": False}
+    assert front.data.admin.imports[1] == {"csv": "name,team,platform_admin\nzoe,red,no", "dry_run": False}
     link = dialog.get_by_role("link", name="Save the passwords")
     assert (
         link.get_attribute("href") == "data:text/csv;charset=utf-8,name%2Cpassword%0D%0Azoe%2Ck3Xp9QzLm2Rt7w"

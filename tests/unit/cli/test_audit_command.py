@@ -147,12 +147,58 @@ def test_an_export_has_all_pages_in_a_file_of_its_owner(
 ) -> None:
     file = tmp_path / "log.jsonl"
     file.write_text("older")
-    assert run(["audit", "--export", str(file), "--actor", "root"]) == 0
+    assert run(["audit", "--export", str(file), "--actor", "root", "--force"]) == 0
     assert [json.loads(line) for line in file.read_text().splitlines()] == service.entries
     assert file.stat().st_mode & 0o777 == 0o600
     assert service.asked[0]["actor"] == ["root"]
     assert capsys.readouterr().out == f"5 entries are in {file}.\n"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_export_replaces_no_file_unless_it_is_forced(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, link = tmp_path / "log.jsonl", tmp_path / "link"
+    link.symlink_to(tmp_path / "nowhere")
+    file.write_text("older")
+    for name in (file, link):
+        assert run(["audit", "--export", str(name)]) == 2
+    assert service.asked == []
+    printed = capsys.readouterr().err
+    assert "log.jsonl exists already, and was not changed." in printed
+    assert "--force" in printed
+    file.unlink()
+
+    def meanwhile(*asked: Any) -> HttpAnswer:
+        file.write_text("theirs")
+        return service(*asked)
+
+    monkeypatch.setattr(audit, "ask_service", meanwhile)
+    assert run(["audit", "--export", str(file)]) == 2
+    monkeypatch.setattr("mlp_hub.cli.commands.audit_files.os.link", _no_links)
+    file.unlink()
+    assert run(["audit", "--export", str(file)]) == 2
+    assert file.read_text() == "theirs"
+    monkeypatch.setattr(audit, "ask_service", service)
+    file.unlink()
+    assert run(["audit", "--export", str(file)]) == 0
+    assert sorted(tmp_path.iterdir()) == [link, file]
+
+
+def _no_links(*_paths: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
+def test_an_action_that_is_not_found_hints_at_the_actions_that_begin_with_it(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.entries.clear()
+    assert run(["audit", "--action", "server"]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "--action server." in told.err
+    assert run(["audit", "--action", "server.", "--json"]) == 0
+    assert capsys.readouterr().err == "No entry passes the filters.\n"
 
 
 def test_an_export_as_csv_has_no_formulas(
@@ -176,7 +222,7 @@ def test_an_export_that_fails_leaves_the_older_file(
         raise CommandFailed("the hub does not answer")
 
     monkeypatch.setattr(audit, "ask_service", away)
-    assert run(["audit", "--export", str(file)]) == 1
+    assert run(["audit", "--export", str(file), "--force"]) == 1
     assert file.read_text() == "older"
     assert list(tmp_path.iterdir()) == [file]
     monkeypatch.setattr(audit, "ask_service", service)
@@ -205,7 +251,9 @@ def test_a_check_of_a_sound_log_says_what_it_compared(
     assert run(["audit", "--verify"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "Checked 3 entries and 4 links, up to link 4."
-    assert said[1].startswith("It agrees with 1 heads outside of the database until link 4 of ")
+    assert (
+        said[1] == "It agrees with 1 heads outside of the database up to link 4 of 1970-01-01 00:00:05 UTC."
+    )
     assert said[2].startswith("Head: ")
     assert said[3] == "No break was found."
     stored = CheckedChain.of(log.read_now(lambda tx: tx.settings.get(CHECKED)))
@@ -233,7 +281,9 @@ def test_a_check_compares_with_copies_of_the_heads(
         (tmp_path / "audit-heads.jsonl").read_bytes() + PublishedHead(9, 7, b"\1" * 32, 9.0).line()
     )
     assert run(["audit", "--verify", "--heads", str(copy)]) == 1
-    assert "or an older backup was restored." in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "or an older backup was restored." in printed
+    assert "is link 9 of 1970-01-01 00:00:09 UTC: entries" in printed
     assert run(["audit", "--verify", "--heads", str(tmp_path / "none")]) == 1
     assert "is not there." in capsys.readouterr().err
     (tmp_path / "audit-heads.jsonl").unlink()

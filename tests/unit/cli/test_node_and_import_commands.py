@@ -60,12 +60,12 @@ class Service:
                 "line": at,
                 "name": name,
                 "team": team,
-                "admin": False,
+                "admin": admin == "yes",
                 "state": "refused" if name.startswith("=") else states[body["dry_run"]],
                 "note": "no name" if name.startswith("=") else "",
                 "password": None if body["dry_run"] or name.startswith("=") else f"pw-{name}",
             }
-            for at, (name, team, _) in enumerate(rows, 2)
+            for at, (name, team, admin) in enumerate(rows, 2)
         ]
         return {"people": told, "done": 1, "refused": sum(one["state"] == "refused" for one in told)}
 
@@ -149,6 +149,46 @@ def test_a_lot_that_was_not_answered_is_asked_for_again_by_the_same_key(
     assert set(service.keys[1:]) == set(lost)
     assert len(set(lost)) == 1
     assert service.keys[0] not in lost
+
+
+@pytest.mark.parametrize("column", ["admin", "platform_admin"])
+def test_who_becomes_a_platform_administrator_is_printed(
+    service: Service, tmp_path: Path, capsys: Any, column: str
+) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(f"name,team,{column}\ntina,red,yes\nann,red,no\n=x,red,yes\n")
+    assert run(["user", "import", str(file), "--dry-run"]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "tina  would be made, would become platform administrator",
+        "ann  would be made",
+        "=x  refused  no name",
+    ]
+    assert run(["user", "import", str(file)]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "tina  made, is now platform administrator  pw-tina",
+        "ann  made  pw-ann",
+    ]
+    assert service.asked[-1][2]["csv"] == "name,team,platform_admin\ntina,red,yes\nann,red,no"
+
+
+def test_an_account_that_was_made_with_a_note_has_the_note_beside_its_password(capsys: Any) -> None:
+    one = {"name": "tina", "team": "", "admin": True, "state": "made", "note": "no hub", "password": "pw"}
+    people._print_people([one, {**one, "state": "there", "note": "", "password": None}])
+    assert capsys.readouterr().out.splitlines() == [
+        "tina  made  pw  no hub",
+        "tina  already exists, is platform administrator already",
+    ]
+
+
+def test_help_says_that_an_administrator_is_one_of_the_platform(capsys: Any) -> None:
+    for verb in ("import", "add"):
+        with pytest.raises(SystemExit):
+            run(["user", verb, "--help"])
+    with pytest.raises(SystemExit):
+        run(["user", "--help"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "platform_admin" in printed
+    assert "make the user a platform administrator" in printed
 
 
 def test_a_dry_run_makes_nobody(service: Service, tmp_path: Path, capsys: Any) -> None:

@@ -75,3 +75,10 @@ def test_a_report_is_that_of_a_month_and_a_tenant(
     assert "\x1b" not in capsys.readouterr().out
     prices.remove(Settings())
     assert asked[-1][:2] == ("DELETE", "/prices")
+
+
+@pytest.mark.parametrize("month", ["nonsense", "2031-13", "2031-3", "03/2031", "", "a\x1b[2J" * 9])
+def test_a_report_of_no_month_is_refused_with_a_right_one(asked: list[tuple[Any, ...]], month: str) -> None:
+    with pytest.raises(UsageFailure, match="such as 2031-03"):
+        prices.report(Settings(), month=month, tenant=None)
+    assert asked == []

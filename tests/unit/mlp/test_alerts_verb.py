@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from mlp.client.connection import Answer
-from mlp.commands import alerts
-from mlp.errors import UsageError
+from mlp.commands import actions, alerts
+from mlp.errors import NotAllowed, Refused, UsageError
 from mlp.grammar.verbs import parse
 
 SILENCE = {
@@ -98,3 +98,44 @@ def test_silences_are_ended_by_their_ids() -> None:
 def test_a_call_that_lacks_something_is_refused_in_words(line: str, word: str) -> None:
     with pytest.raises(UsageError, match=word):
         act(*line.split())
+
+
+class OfATeam(Client):
+    """Refuses what is of the whole hub, as the service does for a team's admin."""
+
+    teams: tuple[str, ...] = ("blue", "red")
+
+    def get(self, path: str) -> dict[str, Any]:
+        raise Refused("Forbidden", f"this token lacks the scope custom:mlp:cluster:read for {path}")
+
+    def request(self, method: str, path: str, body: Any = None) -> Answer:
+        raise Refused("Forbidden", f"{method} {path} {body}: lacks the scope")
+
+    def quota(self) -> Any:
+        return [{"tenant": {"name": name}} for name in self.teams]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "alerts",
+        "alerts silence MLPNodeLost --lasts 4h --reason x",
+        "alerts end 3",
+        "announce hello",
+        "announce rm 3",
+    ],
+)
+def test_a_refusal_without_a_team_names_the_option_and_the_own_teams(line: str) -> None:
+    call = parse(line.split(), "mlp")
+    with pytest.raises(NotAllowed, match=r"Add --tenant NAME .* Your teams: blue, red"):
+        actions.SIMPLE[call.verb.name](OfATeam(), call)  # type: ignore[arg-type]
+
+
+def test_a_refusal_about_a_team_stays_as_it_is() -> None:
+    call = parse(["alerts", "--tenant", "green"], "mlp")
+    with pytest.raises(NotAllowed, match="lacks the scope"):
+        actions.SIMPLE["alerts"](OfATeam(), call)  # type: ignore[arg-type]
+    nobodys = OfATeam()
+    nobodys.teams = ()
+    with pytest.raises(NotAllowed, match="lacks the scope"):
+        actions.SIMPLE["alerts"](nobodys, parse(["alerts"], "mlp"))  # type: ignore[arg-type]

@@ -38,7 +38,7 @@ test("those for whom something is done go in lots, and those made have their pas
   const people = [...Array.from({ length: LOT + 1 }, (_, i) => person(`p${i}`)), person("=cmd", { state: "refused" }), person("ann", { state: "joins", admin: true })];
   const sent = lots(people);
   assert.equal(sent.length, 2);
-  assert.equal(sent[1], `name,team,admin\np${LOT},red,no\nann,red,yes`);
+  assert.equal(sent[1], `name,team,platform_admin\np${LOT},red,no\nann,red,yes`);
   assert.equal(passwords([person("zoe", { state: "made", password: "abc" }), person("bob")]), "name,password\r\nzoe,abc");
 });
 

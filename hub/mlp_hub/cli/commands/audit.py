@@ -33,7 +33,24 @@ def audit(settings: Settings, filters: dict[str, str | None], *, lines: int, as_
     found = [entry for page in pages(settings, query_of(filters), lines) for entry in page]
     for entry in reversed(found):
         sys.stdout.write((json.dumps(entry, ensure_ascii=False) if as_json else line(entry)) + "\n")
+    if not found:
+        hint(filters)
     return 0
+
+
+def hint(filters: dict[str, str | None]) -> None:
+    """Write to standard error that nothing was found, and how all actions of a kind are named."""
+    sentences = [say("No entry passes the filters.")]
+    action = filters.get("action")
+    if action and not action.endswith("."):
+        sentences.append(
+            say(
+                "{action} is one action; all actions that begin with it: --action {prefix}",
+                action=action,
+                prefix=f"{action}.",
+            )
+        )
+    sys.stderr.write(escaped(" ".join(sentences)) + "\n")
 
 
 def query_of(filters: dict[str, str | None]) -> dict[str, str]:

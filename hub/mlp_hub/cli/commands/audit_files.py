@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from mlp_hub.cli.commands.audit import pages, query_of
-from mlp_hub.cli.errors import CommandFailed
+from mlp_hub.cli.errors import CommandFailed, UsageFailure
 from mlp_hub.service.support.csv_text import csv_bytes
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -18,10 +18,12 @@ from mlp_language.render import say
 COLUMNS = ("id", "time", "actor", "action", "object", "tenant", "detail")
 
 
-def export(settings: Settings, filters: dict[str, str | None], file: str, *, as_csv: bool) -> int:
+def export(
+    settings: Settings, filters: dict[str, str | None], file: str, *, as_csv: bool, force: bool = False
+) -> int:
     """Write all entries that pass the filters, the newest first; `-` is standard output.
 
-    A file appears under its name once it is whole, readable by its owner alone.
+    A file appears under its name once it is whole, readable by its owner alone. An existing one is replaced with `force` only.
     """
     query = query_of(filters)
     if file == "-":
@@ -29,6 +31,8 @@ def export(settings: Settings, filters: dict[str, str | None], file: str, *, as_
         sys.stdout.buffer.flush()
         return 0
     target, part = Path(file), Path(f"{file}.part")
+    if not force and os.path.lexists(target):
+        raise _exists(file)
     try:
         with suppress(FileNotFoundError):
             part.unlink()
@@ -36,7 +40,12 @@ def export(settings: Settings, filters: dict[str, str | None], file: str, *, as_
             count = _write(settings, query, out, as_csv=as_csv)
             out.flush()
             os.fsync(out.fileno())
-        part.replace(target)
+        if force:
+            part.replace(target)
+        else:
+            _name(part, target)
+    except FileExistsError:
+        raise _exists(file) from None
     except OSError as error:
         raise CommandFailed(
             say("{file} cannot be written: {why}.", file=file, why=str(error.strerror)),
@@ -47,6 +56,25 @@ def export(settings: Settings, filters: dict[str, str | None], file: str, *, as_
             part.unlink()
     sys.stdout.write(say("{n} entries are in {file}.", n=count, file=file) + "\n")
     return 0
+
+
+def _name(part: Path, target: Path) -> None:
+    """Give a whole file its name. Raises `FileExistsError` where another file has it."""
+    try:
+        os.link(part, target)  # unlike a move, it replaces nothing
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(target):
+            raise FileExistsError(target) from None
+        part.replace(target)
+
+
+def _exists(file: str) -> UsageFailure:
+    return UsageFailure(
+        say("{file} exists already, and was not changed.", file=file),
+        say("Name a new file, or replace this one: --force."),
+    )
 
 
 def _write(settings: Settings, query: dict[str, str], out: IO[bytes], *, as_csv: bool) -> int:

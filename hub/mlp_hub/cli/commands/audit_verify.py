@@ -13,9 +13,9 @@ from mlp_hub.domain.text import escaped
 from mlp_hub.service.audit.checked import CHECKED, CheckedChain
 from mlp_hub.service.audit.heads import PublishedHead, read_heads
 from mlp_hub.service.audit.verify import ChainReport, verify
+from mlp_hub.service.support.units import utc_text
 from mlp_hub.settings import Settings
 from mlp_hub.store import Database
-from mlp_language.message import Moment
 from mlp_language.render import here, render, say
 
 SHOWN = 20
@@ -40,7 +40,7 @@ def check(settings: Settings, files: Sequence[str]) -> int:
         now = time.time()
         with db.reading() as tx:
             report = verify(tx, heads, now)
-        _print(report, notes, now)
+        _print(report, notes)
         _store(db, report, now)
     except MLPError as error:
         raise CommandFailed(
@@ -78,7 +78,7 @@ def _heads(settings: Settings, files: Sequence[str]) -> tuple[list[PublishedHead
     return heads, notes
 
 
-def _print(report: ChainReport, notes: Sequence[str], now: float) -> None:
+def _print(report: ChainReport, notes: Sequence[str]) -> None:
     lines = [*notes]
     reader = here()
     if report.first is None or report.last is None:
@@ -104,10 +104,10 @@ def _print(report: ChainReport, notes: Sequence[str], now: float) -> None:
         if report.agreed is not None:
             lines.append(
                 say(
-                    "It agrees with {n} heads outside of the database until link {link} of {time}.",
+                    "It agrees with {n} heads outside of the database up to link {link} of {time}.",
                     n=report.heads,
                     link=report.agreed.seq,
-                    time=Moment(report.agreed.time, now),
+                    time=utc_text(report.agreed.time),
                 )
             )
         else:

@@ -34,7 +34,7 @@ def import_people(settings: Settings, file: Path, *, dry_run: bool) -> int:
         lines = "\n".join(
             f"{one['name']},{one['team']},{'yes' if one['admin'] else 'no'}" for one in todo[at : at + LOT]
         )
-        done = _ask(settings, f"name,team,admin\n{lines}", dry_run=False)
+        done = _ask(settings, f"name,team,platform_admin\n{lines}", dry_run=False)
         _print_people(done["people"])  # at once: a password that was made is not lost with a later lot
         refused += done["refused"]
         if len(todo) > LOT:
@@ -89,6 +89,20 @@ def _print_people(people: Iterable[dict[str, Any]]) -> None:
     }
     for one in people:
         state = words[one["state"]].replace("{team}", one["team"])
-        rest = one["password"] or one["note"]
-        sys.stdout.write(escaped(f"{one['name']}  {state}{'  ' + rest if rest else ''}") + "\n")
+        parts = [one["name"], _with_rights(state, one), one["password"], one["note"]]
+        sys.stdout.write(escaped("  ".join(filter(None, parts))) + "\n")
     sys.stdout.flush()
+
+
+def _with_rights(state: str, one: dict[str, Any]) -> str:
+    """Return the state, and that the person is a platform administrator where the line asks for it.
+
+    A person whose account was made with a note may not have the rights; the note has the reason.
+    """
+    if not one["admin"] or one["state"] == "refused" or (one["state"] == "made" and one["note"]):
+        return state
+    if one["state"] == "new":
+        return say("{state}, would become platform administrator", state=state)
+    if one["state"] == "made":
+        return say("{state}, is now platform administrator", state=state)
+    return say("{state}, is platform administrator already", state=state)

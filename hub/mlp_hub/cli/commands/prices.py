@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import UsageFailure
+from mlp_hub.domain.accounting.days import read_month
 from mlp_hub.domain.text import escaped
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -52,6 +53,10 @@ def remove(settings: Settings) -> int:
 
 def report(settings: Settings, *, month: str | None, tenant: str | None) -> int:
     """Print the report of a month, of one tenant or of all, as Markdown."""
+    if month is not None and read_month(month) is None:
+        raise UsageFailure(
+            say("--month is {text}; write a month from 2000 to 2199 such as 2031-03", text=repr(month))
+        )
     whose = "" if tenant is None else f"/tenants/{quote(tenant, safe='')}"
     query = "" if month is None else f"?{urlencode({'month': month})}"
     text = ask_service(settings, "GET", f"{whose}/accounting:report{query}").body.decode("utf-8", "replace")

@@ -17,14 +17,14 @@ SHOWN = 60
 _COLUMNS: Mapping[str, str] = {
     **dict.fromkeys(("name", "user", "username", "login"), "name"),
     **dict.fromkeys(("team", "tenant"), "team"),
-    "admin": "admin",
+    **dict.fromkeys(("platform_admin", "admin"), "admin"),
 }
 _YES, _NO = frozenset({"yes", "true", "1", "admin", "x"}), frozenset({"", "no", "false", "0"})
 
 
 @dataclass(frozen=True, slots=True)
 class PersonLine:
-    """A line of the file; `wrong` says why nothing is done for it."""
+    """A line of the file. `admin`: a platform administrator, not one of the team. `wrong` says why nothing is done for it."""
 
     line: int
     name: str
@@ -70,7 +70,8 @@ def read_people(text: str) -> list[PersonLine]:
         ) from error
     if not found:
         raise Refused(
-            Reason.INVALID, msg("the file names nobody; a line is name,team,admin, such as ann,red,no")
+            Reason.INVALID,
+            msg("the file names nobody; a line is name,team,platform_admin, such as ann,red,no"),
         )
     return _once(found)
 
@@ -82,7 +83,7 @@ def _named(cells: list[str]) -> list[str]:
         raise Refused(
             Reason.INVALID,
             msg(
-                "the first line names the columns {columns}; it needs name, team and admin, each once",
+                "the first line names the columns {columns}; it needs name, team and platform_admin, each once",
                 columns=", ".join(cells)[:SHOWN],
             ),
         )
@@ -95,7 +96,7 @@ def _person(line: int, cells: list[str], columns: list[str]) -> PersonLine:
     found = PersonLine(line, name[:SHOWN], given.get("team", "")[:SHOWN], admin in _YES)
     if any(cells[len(columns) :]):
         return replace(
-            found, wrong=msg("the line has {n} cells; it needs name, team and admin", n=len(cells))
+            found, wrong=msg("the line has {n} cells; it needs name, team and platform_admin", n=len(cells))
         )
     if not is_valid(name):
         return replace(
@@ -103,7 +104,9 @@ def _person(line: int, cells: list[str], columns: list[str]) -> PersonLine:
             wrong=msg("{name} cannot be a user name: {rule}", name=repr(name[:SHOWN]), rule=why_not(name)),
         )
     if admin not in _YES | _NO:
-        return replace(found, wrong=msg("admin is {admin}; it must be yes or no", admin=repr(admin[:SHOWN])))
+        return replace(
+            found, wrong=msg("platform_admin is {admin}; it must be yes or no", admin=repr(admin[:SHOWN]))
+        )
     return found
 
 

@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from mlp_hub.domain.accounting.days import day_text, first_day, month_of, month_text
-from mlp_hub.domain.accounting.prices import CORE_HOUR, GIB_DAY, GIB_HOUR, money, price_text, shown_column
+from mlp_hub.domain.accounting.prices import (
+    CORE_HOUR,
+    GIB_DAY,
+    GIB_HOUR,
+    PricePeriod,
+    money,
+    price_text,
+    shown_column,
+)
 from mlp_hub.domain.accounting.spans import NODES, PLATFORM, HeldSums
 from mlp_hub.service.accounting.service import UsageFound, UsageService
 from mlp_hub.service.accounting.sums import SummedUse, UsageAsked
@@ -36,12 +44,14 @@ HEADS = (
 async def month_report(
     service: UsageService, now: float, month: str | None, tenant: str | None, reader: Reader
 ) -> str:
-    """Return the report of a month, of one tenant or of all. Raises `Invalid`."""
+    """Return the report of a month, of one tenant or of all. Raises `Invalid`, and `NotFound` for a team that never was."""
     number = month_of(day_at(now)) - 1 if month is None else month_in(month)
     where = {} if tenant is None else {"tenant": tenant}
     since, until = first_day(number), first_day(number + 1)
     first = ("tenant",) if tenant is None else ("user",)
     by_owner = await service.find(UsageAsked(since, until, first, where), nodes=tenant is None)
+    if tenant is not None and not by_owner.lines:
+        await service.check_tenant(tenant)  # a team that was removed has a report of the months of its work
     by_kind = await service.find(UsageAsked(since, until, ("work", "gpu_kind"), where))
     return _ReportText(
         reader, by_owner, by_kind, tenant, month_text(number), whole=until <= day_at(now)
@@ -70,8 +80,8 @@ class _ReportText:
         lines = [f"# {_plain(self._say(title))}", ""]
         if not self._whole:
             lines += [self._say(msg("This month has not ended; the amounts still grow.")), ""]
-        if total.total is not None and prices is not None:
-            cost = f"{money(total.total, 2)} {prices.currency}"
+        if self._periods() and prices is not None:
+            cost = f"{money(total.total or Fraction(), 2)} {prices.currency}"
             lines += [f"**{self._say(msg('Total cost: {cost}', cost=cost))}**", ""]
         else:
             lines += [
@@ -101,7 +111,11 @@ class _ReportText:
         titles = [
             *heads,
             *HEADS,
-            *([] if prices is None else [msg("cost in {currency}", currency=prices.currency)]),
+            *(
+                []
+                if prices is None or not self._periods()
+                else [msg("cost in {currency}", currency=prices.currency)]
+            ),
         ]
         lines = [
             _row(self._say(title) for title in titles),
@@ -120,25 +134,29 @@ class _ReportText:
     def _columns(self, lines: Sequence[SummedUse]) -> list[list[str]]:
         """Write the columns of lines whose last one is the total of the others, so that written amounts add up."""
         columns = [_column(list(of)) for of in zip(*(_amounts(line.held) for line in lines), strict=True)]
-        if self._by_owner.prices is not None:
+        if self._periods():
             costs = _column([line.total or Fraction() for line in lines])
             columns.append(
                 ["" if line.total is None else text for line, text in zip(lines, costs, strict=True)]
             )
         return columns
 
-    def _prices(self) -> list[str]:
+    def _periods(self) -> list[tuple[int, PricePeriod]]:
+        """Return the prices that hold in the month, each with its first day; none: the month has no prices."""
         prices, asked = self._by_owner.prices, self._by_owner.asked
-        if prices is None:
+        parts = () if prices is None else prices.parts(asked.since, asked.until)
+        return [(since, period) for since, _, period in parts if period is not None]
+
+    def _prices(self) -> list[str]:
+        if not self._periods():
             return []
         lines = [f"## {self._say(msg('Prices'))}", ""]
         titles = (msg("from"), msg("core-hour"), msg("GiB-hour"), msg("GiB-month"), msg("GPU-hour"))
         lines += [_row(map(self._say, titles)), _row(["---", *["---:"] * 3, "---"])]
-        for since, _, period in prices.parts(asked.since, asked.until):
-            if period is not None:
-                gpus = ", ".join(f"{kind} {price_text(price)}" for kind, price in sorted(period.gpu.items()))
-                prices_of = [price_text(n) for n in (period.cpu, period.ram, period.storage)]
-                lines.append(_row([day_text(since), *prices_of, _plain(gpus)]))
+        for since, period in self._periods():
+            gpus = ", ".join(f"{kind} {price_text(price)}" for kind, price in sorted(period.gpu.items()))
+            prices_of = [price_text(n) for n in (period.cpu, period.ram, period.storage)]
+            lines.append(_row([day_text(since), *prices_of, _plain(gpus)]))
         return [*lines, ""]
 
     def _nodes(self) -> list[str]:

@@ -17,8 +17,9 @@ from mlp_hub.domain.accounting.days import (
 )
 from mlp_hub.domain.accounting.prices import PriceList, PricePeriod
 from mlp_hub.domain.accounting.spans import NODES, NOTHING_HELD, PLATFORM, HeldSums, LedgerSpan, UsageAccount
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.jobs.job import Job, JobSpec
+from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.service.accounting import costs, wire
 from mlp_hub.service.accounting.rollup import NAMES_DAYS, RollUp
@@ -118,6 +119,11 @@ class UsageService:
         now = self._clock()
         _check(asked, day_at(now))
         return await self._db.read(lambda tx: _find(tx, asked, now, nodes=nodes))
+
+    async def check_tenant(self, name: str) -> None:
+        """Raise `NotFound` if the team does not exist."""
+        if name != DEFAULT_TENANT and await self._db.read(lambda tx: tx.tenants.get(name)) is None:
+            raise not_found("tenant", name)
 
     async def lines(
         self, asked: UsageAsked, *, limit: int, start: int = 0, nodes: bool = False

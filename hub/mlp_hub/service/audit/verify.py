@@ -9,9 +9,10 @@ from typing import Any
 
 from mlp_hub.domain.audit_chain import NO_HASH, ChainLink, entry_digest, link_hash
 from mlp_hub.service.audit.heads import PublishedHead
+from mlp_hub.service.support.units import utc_text
 from mlp_hub.store.repos.audit_chain import AuditChain
 from mlp_hub.store.tx import Tx
-from mlp_language.message import Message, Moment, msg
+from mlp_language.message import Message, msg
 
 ALL = 2**31 - 1
 """Given: no id of an entry is larger."""
@@ -71,7 +72,7 @@ def verify(tx: Tx, heads: Sequence[PublishedHead] | None, now: float) -> ChainRe
     if heads is not None:
         report.heads = len(heads)
         known = tx.audit_chain.hashes({head.seq for head in heads})
-        _compare(report, heads, known, now)
+        _compare(report, heads, known)
         _compare_newest(report, heads, tx.audit_chain.newest_checkpoint(), now)
     report.breaks.sort(key=lambda found: found.seq)
     return report
@@ -214,9 +215,7 @@ class _Check:
             after = rows[-1][0]
 
 
-def _compare(
-    report: ChainReport, heads: Sequence[PublishedHead], known: Mapping[int, bytes], now: float
-) -> None:
+def _compare(report: ChainReport, heads: Sequence[PublishedHead], known: Mapping[int, bytes]) -> None:
     """Compare the chain with the heads outside of the database; `known` are the hashes of its links by their numbers."""
     first, last = report.first, report.last
     if first is None or last is None:
@@ -227,7 +226,7 @@ def _compare(
                 msg(
                     "the whole chain was removed: the newest head outside is link {n} of {time}",
                     n=end.seq,
-                    time=Moment(end.time, now),
+                    time=utc_text(end.time),
                 ),
             )
         return
@@ -244,7 +243,7 @@ def _compare(
                 "link {n} is not the one that was written outside at {time}: the log was rewritten after {since}, or an older "
                 "backup was restored, or these heads are of another hub",
                 n=at.seq,
-                time=Moment(at.time, now),
+                time=utc_text(at.time),
                 since=since,
             ),
         )
@@ -257,7 +256,7 @@ def _compare(
                 "removed, or an older backup was restored",
                 last=last.seq,
                 n=end.seq,
-                time=Moment(end.time, now),
+                time=utc_text(end.time),
             ),
         )
     cut = max((head.seq for head in heads if head.cut), default=0)
@@ -286,7 +285,7 @@ def _compare_newest(
             "the checkpoint at link {n} of {time} is missing among the heads outside: their file was cut or replaced, or it "
             "could not be written",
             n=newest.seq,
-            time=Moment(newest.time, now),
+            time=utc_text(newest.time),
         ),
     )
 

@@ -125,7 +125,7 @@ class NoticeService:
         return await self.get(user)
 
     async def try_out(self, user: str, name: str) -> api.ChannelTested:
-        """Send something by a channel at once, also when it is quiet. Raises `NotFound`, `Refused`."""
+        """Send something by a channel at once, also when it is quiet, and store the result. Raises `NotFound`, `Refused`."""
         choice, channels = await self._db.read(
             lambda tx: (tx.notices.choice(user), tx.notices.channels(user))
         )
@@ -139,6 +139,8 @@ class NoticeService:
             text = msg("This is how MLP Hub notifies you of your jobs. Nothing has happened.")
             test = Notice(0, user, NoticeKind.FINISHED, "", "test", 1, "", self._clock(), text)
             trouble = await self._worker.send(found, [test], Reader(zone=await zone_of(choice.zone)))
+            now = self._clock()
+            await self._db.write(lambda tx: tx.notices.note_tested(found, now, trouble))
         finally:
             self._testing.discard(user)
         return api.ChannelTested(taken=trouble is None, trouble=None if trouble is None else Text(trouble))

@@ -28,6 +28,14 @@ def when(time: float) -> datetime:
     return datetime.fromtimestamp(time, UTC)
 
 
+def utc_text(time: float) -> str:
+    """Return seconds since the epoch as a date and a time in UTC; numbers outside of the calendar stay numbers."""
+    try:
+        return f"{when(time):%Y-%m-%d %H:%M:%S} UTC"
+    except (OverflowError, ValueError, OSError):
+        return str(time)
+
+
 def maybe_when(time: float | None) -> datetime | None:
     """Turn seconds since the epoch, if any, into a time."""
     return None if time is None else when(time)

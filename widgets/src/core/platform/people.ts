@@ -25,7 +25,7 @@ export const stateWord = (state: ImportedPerson["state"]): string =>
 /** Lines of those for whom something is to be done, as lots of CSV; their names and teams hold nothing that would need quotes. */
 export function lots(people: ImportedPerson[]): string[] {
   const lines = people.filter((one) => one.state === "new" || one.state === "joins").map((one) => `${one.name},${one.team},${one.admin ? "yes" : "no"}`);
-  return Array.from({ length: Math.ceil(lines.length / LOT) }, (_, i) => ["name,team,admin", ...lines.slice(i * LOT, (i + 1) * LOT)].join("\n"));
+  return Array.from({ length: Math.ceil(lines.length / LOT) }, (_, i) => ["name,team,platform_admin", ...lines.slice(i * LOT, (i + 1) * LOT)].join("\n"));
 }
 
 /** Who was made with which password; nothing in it is a formula to a spreadsheet. */

@@ -15,11 +15,13 @@ from mlp_hub.store.tables import announcement as a
 from mlp_hub.store.tables import notice as n
 from mlp_hub.store.tables import notice_channel as c
 from mlp_hub.store.tables import notice_choice as t
+from mlp_language.message import Message
 
 _choices = Rows(NoticeChoice, t, embedded={"quiet": "quiet_"})
 _channels = Rows(Channel, c)
 _notices = Rows(Notice, n, columns={"uid": "job"}, numbered="id")
 _announcements = Rows(Announcement, a, numbered="id")
+_tested = _channels.part(("told_at", "trouble"))
 _sending = _channels.part(("sent", "tries", "next_at", "told_at", "trouble"))
 
 
@@ -53,6 +55,15 @@ class Notices(Repo):
         """Store how sending went, unless the channel was changed meanwhile."""
         mine = update(c).where(c.c.user == new.user, c.c.name == new.name, c.c.changed_at == new.changed_at)
         self._c.execute(mine.values(_sending(new)))
+
+    def note_tested(self, tested: Channel, now: float, trouble: Message | None) -> None:
+        """Store the result of a test, unless the channel was changed meanwhile. The state of the queue stays."""
+        told_at = tested.told_at if trouble is not None else now
+        mine = update(c).where(
+            c.c.user == tested.user, c.c.name == tested.name, c.c.changed_at == tested.changed_at
+        )
+        values = _tested(replace(tested, told_at=told_at, trouble=trouble))
+        self._c.execute(mine.values(values))
 
     def remove_channels(self, user: str, names: Collection[str]) -> None:
         """Forget channels of somebody."""
