@@ -1,6 +1,6 @@
 /** What somebody new here does first; it goes when all is done, or when it is dismissed. */
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { Icon } from "../../components/basics/basics";
 import { useLoad } from "../../components/basics/hooks";
 import { rich } from "../../components/basics/language";
@@ -47,7 +47,8 @@ function Card({ finished, dismiss }: { finished: boolean; dismiss: () => void })
   const user = session.username;
   const usage = useLoad("quota", () => client.list<Usage>(paths.quota(user)), EVERY);
   const server = hasServer(user, usage.data?.items ?? []);
-  useEffect(() => remember(user, { begun: true, ...(server ? { server } : {}) }), [user, server]);
+  // before it is painted: a page that is loaded again at once has seen it
+  useLayoutEffect(() => remember(user, { begun: true, ...(server ? { server } : {}) }), [user, server]);
   const done = steps({ ...kept(user), begun: true }, finished, server);
   if (!done) return null;
   return (
