@@ -77,8 +77,10 @@ def test_a_token_is_made_with_few_rights_for_a_month_and_revoked(stack: HubStack
     page.get_by_role("button", name="revoke nightly").press("Enter")
     expect(row).to_have_count(0)
     assert stack.api("GET", "/user", secret).status_code == 403
-    (ended,) = [c.split(" ", 2)[2] for c in stack.ledger()["calls"] if c.startswith("ended tia ")]
-    assert json.loads(ended) == {"actor": "tia", "note": "nightly", "token": one["id"]}
+    told = [c.split(" ", 2)[2] for c in stack.ledger()["calls"] if c.startswith("ended tia ")]
+    before, after = (json.loads(body) for body in told)
+    assert before == {"actor": "tia", "note": "nightly", "token": one["id"]}  # the entry, and then the change
+    assert after == {**before, "recorded": True}
     page.context.close()
 
 
