@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Any
 
+from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.text import escaped
 from mlp_hub.logs.concern import current
 
@@ -64,6 +65,22 @@ class JsonLines(logging.Formatter):
         return line.replace("\x7f", "\\u007f")  # the one control character that JSON leaves as it is
 
 
+class WithoutPassing(logging.Filter):
+    """Makes a warning of one line of an `Unavailable` that was logged as an exception: it passes, and no code is at fault.
+
+    Tasks of a service that leads no more meet it until they are stopped, as do all while the database is away.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record where it tells of such an error; let all pass."""
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, Unavailable):
+            record.msg, record.args = f"{record.getMessage()}: {error}", ()
+            record.exc_info = record.exc_text = None
+            record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
+        return True
+
+
 def stamp(at: float) -> str:
     """Return a time, in seconds since the epoch, as `2026-01-31T23:59:59.123Z`."""
     millis = int(at * 1000)
@@ -79,4 +96,5 @@ def set_up(level: str, kind: str) -> None:
     """Log to standard error, which the supervisor keeps and bounds."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(kind))
+    handler.addFilter(WithoutPassing())
     logging.basicConfig(level=level, handlers=[handler], force=True)

@@ -29,6 +29,18 @@ def test_the_rank_that_aborts_is_named_whatever_it_says(lab: Lab, status: int, c
 
 
 @needs_mpi
+def test_a_program_that_ends_after_its_abort_before_it_is_killed_has_aborted_all_the_same(lab: Lab) -> None:
+    """MPICH's MPI_Abort returns, now and then, before its launcher kills the ranks: rank 2 has said what it says there, and ends."""
+    says = (
+        "Abort(7) on node 2 (rank 2 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 7) - process 2"
+    )
+    code = f"if world.rank == 2: print({says!r}, file=sys.stderr)\nelse: time.sleep(1); os.kill(os.getpid(), 9)\n"
+    seen = lab.run(lab.spec(BEGINS + code, runtime="mpi", workers=3))
+    assert seen.failure is not None
+    assert (seen.failure.rank, seen.failure.message) == (2, "rank 2 called MPI_Abort(7) (exit status 7)")
+
+
+@needs_mpi
 @pytest.mark.parametrize("begins", [BEGINS, "import os, threading, time\n"], ids=["MPI", "before-MPI"])
 def test_an_exception_ends_all_ranks_although_a_thread_of_its_rank_is_still_running(
     lab: Lab, begins: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,6 +13,7 @@ from mlp_hub.cli.supervisor import notes
 from mlp_hub.hub_integration.log import SafeFormatter, formatter_of
 from mlp_hub.logs import concern
 from mlp_hub.logs.lines import FIELD_MOST, JsonLines, TextLines, formatter, set_up
+from mlp_hub.service.state.leadership import LeaseLost
 
 ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 FORGED = f'{{"level": "info", "message": "User logged in: admin"}}{ENDS}\x1b[2J\x7f\u202e\0"}}\ud800'
@@ -109,13 +111,36 @@ def test_a_good_id_is_kept_and_made_ones_differ() -> None:
     assert len({concern.new_id() for _ in range(100)}) == 100
 
 
-def test_the_service_logs_to_standard_error_in_the_chosen_form(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Have the root logger as it was after the test."""
     root = logging.getLogger()
     before, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = before
+    root.setLevel(level)
+
+
+@pytest.mark.usefixtures("restored")
+def test_the_service_logs_to_standard_error_in_the_chosen_form(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up("INFO", "json")
+    logging.getLogger("mlp_hub.y").info("here")
+    assert json.loads(capsys.readouterr().err)["logger"] == "mlp_hub.y"
+
+
+@pytest.mark.usefixtures("restored")
+@pytest.mark.parametrize(
+    ("error", "level", "has_trace"), [(LeaseLost(), "WARNING", False), (RuntimeError("x"), "ERROR", True)]
+)
+def test_what_passes_by_itself_is_a_warning_of_one_line(
+    error: Exception, level: str, has_trace: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up("INFO", "text")
     try:
-        set_up("INFO", "json")
-        logging.getLogger("mlp_hub.y").info("here")
-        assert json.loads(capsys.readouterr().err)["logger"] == "mlp_hub.y"
-    finally:
-        root.handlers[:] = before
-        root.setLevel(level)
+        raise error
+    except type(error):
+        logging.getLogger("mlp_hub.x").exception("a cycle of %s failed", "team")
+    lines = capsys.readouterr().err.splitlines()
+    assert f" {level} mlp_hub.x a cycle of team failed" in lines[0]
+    assert ("Traceback" in "\n".join(lines)) is has_trace
+    assert has_trace or (len(lines) == 1 and lines[0].endswith(f": {error}"))

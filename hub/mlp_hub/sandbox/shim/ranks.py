@@ -38,6 +38,7 @@ class RankProcess:
             None  # by the monotonic clock: its program came to its end, or its process ended
         )
         self.told_over = False  # its program came to its end, by its own account
+        self.raised = False  # and that by an exception or an exit status, for which MPI_Finalize aborts all
         self.streams: tuple[writer.Stream, ...] = ()
 
     def end(self, code: int | None, signum: int | None, *, excused: bool) -> bool:

@@ -357,6 +357,7 @@ class RankSupervisor:
             self.rank_ended(rank, None, int(signal.SIGKILL), taken=self.mode == "launcher")
         elif kind == "over" and rank.state != "pending":
             rank.over_at, rank.told_over = rank.over_at or time.monotonic(), True
+            rank.raised = message.get("raised") is True
         elif kind == "fail" and rank.living:
             rank.end(127, None, excused=False)
             self._fail(

@@ -28,8 +28,8 @@ def aborter(sandbox: RankSupervisor) -> bool:
             rank.state = "failed"  # also with 0
             rank.streams[1].forget_after(found.start())
             failure.become("program-error", rank.number, rank.code)
-            # an exit status other than 0 is told by an abort too, once the program has come to its end
-            failure.aborted = None if rank.told_over else int(found[1])
+            # MPI_Abort may return, and the program come to its end, before the launcher has killed its rank
+            failure.aborted = None if rank.raised else int(found[1])
             return True
     return False
 

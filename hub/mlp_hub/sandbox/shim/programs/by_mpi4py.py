@@ -38,10 +38,21 @@ def _beside(name: str) -> ModuleType:
 by_python = _beside("by_python")
 
 
-def tell_over() -> None:
+class Ending:
+    """The end of the program; `raised`: by an exception or an exit status, of which MPI_Finalize makes an abort."""
+
+    raised = False
+
+    def note(self, error: BaseException) -> None:
+        """Keep what ended it, and have mpi4py abort all ranks."""
+        self.raised = not (isinstance(error, SystemExit) and error.code in (None, 0))
+        run.set_abort_status(error)
+
+
+def tell_over(ending: Ending) -> None:
     """Tell who started the rank, where it listens."""
     with contextlib.suppress(Exception):  # it is the end of somebody else's program
-        message = {"t": "over", "rank": int(os.environ["MLP_RANK"])}
+        message = {"t": "over", "rank": int(os.environ["MLP_RANK"]), "raised": ending.raised}
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
             link.connect(CONTROL)
             link.send(json.dumps(message).encode())
@@ -57,11 +68,12 @@ def abort(code: int) -> None:
 
 def main() -> None:
     """Run the program."""
-    atexit.register(tell_over)
+    ending = Ending()
+    atexit.register(tell_over, ending)
     by_python.watched(
         lambda: run.run_command_line(sys.argv[1:]),
         lambda status: by_python.end_soon(status, abort),
-        run.set_abort_status,
+        ending.note,
         _NOT_THE_PROGRAMS,
     )
 
