@@ -20,8 +20,9 @@ from mlp.commands.models import models
 from mlp.commands.outcomes import Outcomes, each, refusal
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
 from mlp.grammar.job_options import AGAIN, BY_NAME, OFFER, UPDATE, as_sent, seconds_meant
+from mlp.grammar.parsing import ParsedLine
 from mlp.grammar.query_options import KEEP_HOURS
-from mlp.grammar.verbs import AUTO, ParsedLine
+from mlp.grammar.verbs import AUTO
 from mlp.handles import compared_runs, sweeping
 from mlp.handles.job import Job, JobList, listed
 from mlp.language import say, says

@@ -10,7 +10,8 @@ from mlp.client.rest import Client
 from mlp.commands import apps
 from mlp.errors import UsageError
 from mlp.grammar.app_options import wanted
-from mlp.grammar.verbs import COMMAND, parse
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND
 from support.front.shapes import app
 
 FAILED = {"broken": 'Traceback (most recent call last):\n  File "serve.py"\nValueError: no model\n'}

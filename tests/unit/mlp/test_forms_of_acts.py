@@ -6,9 +6,11 @@ import pytest
 
 from mlp.errors import UsageError
 from mlp.grammar import forms
-from mlp.grammar.verbs import _RIGHT, COMMAND, TAKES, VERBS, languages, parse
+from mlp.grammar.acts import RIGHT
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND, TAKES, VERBS, languages
 
-WITH_ACTS = sorted(_RIGHT)
+WITH_ACTS = sorted(RIGHT)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def test_forms_are_the_same_in_every_language(takes: str, monkeypatch: pytest.Mo
     assert all(one == found[0] for one in found)
 
 
-@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.takes in _RIGHT])
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.takes in RIGHT])
 @pytest.mark.parametrize(
     "words", [["NOTHING"], ["ls", "a", "b", "c"], ["rm"], ["|"], ["["], ["[ls]"], ["--", "ls"]]
 )

@@ -13,8 +13,9 @@ from mlp.client.rest import Client
 from mlp.commands import actions
 from mlp.errors import Refused, UsageError
 from mlp.grammar.job_options import BY_NAME
+from mlp.grammar.parsing import parse
 from mlp.grammar.sweep_options import OWN, SWEEP
-from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of, parse
+from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of
 from mlp.handles import sweeping
 from mlp.handles.compared_runs import RunPicture, RunsTable
 from mlp.rendering import sweep_picture, tables, words
