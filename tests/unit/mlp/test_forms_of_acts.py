@@ -6,11 +6,10 @@ import pytest
 
 from mlp.errors import UsageError
 from mlp.grammar import forms
-from mlp.grammar.acts import RIGHT
-from mlp.grammar.parsing import parse
+from mlp.grammar.parsing import _RIGHT, parse
 from mlp.grammar.verbs import COMMAND, TAKES, VERBS, languages
 
-WITH_ACTS = sorted(RIGHT)
+WITH_ACTS = sorted(_RIGHT)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +63,7 @@ def test_forms_are_the_same_in_every_language(takes: str, monkeypatch: pytest.Mo
     assert all(one == found[0] for one in found)
 
 
-@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.takes in RIGHT])
+@pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.takes in _RIGHT])
 @pytest.mark.parametrize(
     "words", [["NOTHING"], ["ls", "a", "b", "c"], ["rm"], ["|"], ["["], ["[ls]"], ["--", "ls"]]
 )
