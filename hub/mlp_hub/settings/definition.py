@@ -315,6 +315,7 @@ class Settings(
             broker_values.check_addresses(settings.kafka_bootstrap)
             broker_values.read_security(settings.kafka_secrets)
         cluster_values.check_name(settings.kubernetes_name)
+        cluster_values.check_gpu_metrics(settings.kubernetes_gpu_metrics, settings.kubernetes_gpu_metrics_job)
         cluster_values.check_networks("MLP_KUBERNETES_DNS", settings.kubernetes_dns)
         cluster_values.check_networks("MLP_KUBERNETES_OPEN", settings.kubernetes_open)
         if settings.replicas > 1 and settings.service_db_url.startswith("sqlite:"):

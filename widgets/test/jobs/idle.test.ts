@@ -15,6 +15,11 @@ test("a job that does not use its GPUs says for how long, what comes, and what k
   assert.deepEqual([countsDown(of({ left_s: 0 })), countsDown(of({}))], [true, false]);
 });
 
+test("a report of work that nobody measures is said, unless its countdown is more urgent", () => {
+  assert.equal(unusedGpus(of({ idle_s: 0, claims: true })), "It reports that it works, but the cluster measures no work of it.");
+  assert.match(unusedGpus(of({ left_s: 600, claims: true })), /it is suspended in 10 min/);
+});
+
 test("a job that works, or does not run, says nothing of it", () => {
   assert.equal(unusedGpus(job({ phase: "running", idle: null })), "");
   assert.equal(unusedGpus(of({ left_s: 600 }, "suspended")), "");
@@ -31,4 +36,5 @@ test("the list of a team says what is held and what comes", () => {
   assert.equal(nextWords({ ...one, kind: "server", ends: "stop", left_s: 600 }), "stopped in 10 min");
   assert.match(nextWords({ ...one, ends: "suspend", kept_s: 7200 }), /kept for 2 h/);
   assert.match(nextWords({ ...one, ends: "suspend" }), /a countdown/);
+  assert.match(nextWords({ ...one, ends: "suspend", claims: true }), /reports work that the cluster does not measure/);
 });

@@ -31,6 +31,8 @@ OF_OPERATORS = (
         for kind in (kinds.MPI_JOBS, kinds.TF_JOBS, kinds.PYTORCH_JOBS, kinds.VOLCANO_JOBS)
     ),
     Need(kinds.POD_GROUPS, KEEP, msg("all pods of a job are bound, or none")),
+    Need(kinds.POD_METRICS, ("list",), msg("use of pods as their nodes measure it, which no job can write")),
+    Need(kinds.NODE_METRICS, ("list",), msg("use of processors and memory of nodes")),
     QUEUES,
 )
 """Contract: rights in a cluster that serves the kind."""
