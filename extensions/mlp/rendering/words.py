@@ -342,7 +342,9 @@ def reported(job: Mapping[str, Any]) -> str:
     The widget writes the same (`widgets/src/core/jobs/used.ts`).
     """
     ranks = [rank for rank in job.get("ranks") or () if isinstance(rank, Mapping)]
-    return say("Use of CPU and memory by the job's own report.") if any(r.get("reported") for r in ranks) else ""
+    return (
+        say("Use of CPU and memory by the job's own report.") if any(r.get("reported") for r in ranks) else ""
+    )
 
 
 def memory_of_earlier_runs(found: Mapping[str, Any]) -> str:

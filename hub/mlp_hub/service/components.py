@@ -470,6 +470,7 @@ class Components(Given):
             p.clock,
             p.policy.traces_endpoint,
             p.monitoring.events.traces,
+            ca=p.policy.traces_ca,
         ),
         start=TraceExport.start,
         stand_by=(StopStage.INTAKE, TraceExport.stop),

@@ -65,7 +65,9 @@ async def test_one_look_is_a_request_for_all_pods_and_one_for_all_gpus() -> None
         await meter.look(["u.0"])
         use = meter.use_of(("u.0", 0))
         assert use is not None
-        assert (use.cpu, use.ram) == (0.026, 400), "the containers of a pod together; a part of a thousandth is one"
+        assert (use.cpu, use.ram) == (0.026, 400), (
+            "the containers of a pod together; a part of a thousandth is one"
+        )
         assert meter.gpu_of(("u.0", 0)) == 0.0
         assert server.queries[0] == {"labelSelector": "a=b,c"}
         assert 'DCGM_FI_DEV_GPU_UTIL{job=~"(nvidia-)?dcgm-exporter"}[90s]' in server.queries[1]["query"]

@@ -152,7 +152,9 @@ async def test_a_report_of_work_that_nobody_measures_is_said_and_saves_nothing_b
         job = await made.submit("train", sim={"GPU_REPORTED": 1})
         await made.jobs.look()
         assert left(await made.later(2 * HOUR)) == 600
-        made.does(job, 1.0, 0.0)  # its program writes that its GPUs work; its processors are seen to do nothing
+        made.does(
+            job, 1.0, 0.0
+        )  # its program writes that its GPUs work; its processors are seen to do nothing
         job = await made.later(10 * HOUR)
         assert job.idle is not None
         assert (job.idle.left_s, job.idle.claims, job.phase) == (600, True, "running")

@@ -102,9 +102,7 @@ def pod(name: str, cpu: str, memory: str, stamp: str = "1", namespace: str = "ml
 
 
 def meter(api: Api, gpus: GpuMetrics | None = None) -> PodMeter:
-    return PodMeter(
-        cast("Any", api), "ours", lambda ns, name: OURS.get((ns, name)), gpus, lambda: api.now
-    )
+    return PodMeter(cast("Any", api), "ours", lambda ns, name: OURS.get((ns, name)), gpus, lambda: api.now)
 
 
 async def test_means_and_peaks_are_of_looks_and_one_measurement_counts_once() -> None:
@@ -214,9 +212,7 @@ async def test_an_answer_of_another_program_measures_nothing(text: bytes) -> Non
 async def test_prometheus_is_asked_through_the_api_server_for_series_of_the_exporter_alone() -> None:
     api = Api()
     source = GpuMetrics(cast("Any", api), "monitoring/prometheus:9090", 'a"}b\\d', "mlp-", lambda: api.now)
-    assert source.path == (
-        "/api/v1/namespaces/monitoring/services/prometheus:9090/proxy/api/v1/query"
-    )
+    assert source.path == ("/api/v1/namespaces/monitoring/services/prometheus:9090/proxy/api/v1/query")
     api.answers[source.path] = ClusterError("read", 500, "InternalError", "no endpoints", {})
     assert await source.read() == {}
     assert await source.read() == {}
@@ -260,7 +256,9 @@ async def test_a_gang_is_measured_where_each_of_its_pods_is() -> None:
     assert executor(api, made, 0)._believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False)
     assert executor(api, made, 0, 1)._believed(CLAIM, TOLD) == TOLD, "one of them is not measured"
     ended = executor(api, made, 0, 1, over=(1,))
-    assert ended._believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False), "a pod that ended hides nothing"
+    assert ended._believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False), (
+        "a pod that ended hides nothing"
+    )
     assert executor(api, made)._believed(CLAIM, TOLD) == TOLD
 
 

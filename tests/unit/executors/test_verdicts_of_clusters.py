@@ -14,8 +14,8 @@ from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase
 from mlp_hub.executors.kubernetes import no_pods
 from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, CLAIM, END, About, AttemptClaim, End, claim_of
-from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.metering.believed import PodUse
+from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse, read
 from mlp_hub.executors.kubernetes.stages import refined
 from mlp_hub.executors.kubernetes.verdict import LEFT_S, SEEN_S, Scene, judge
@@ -460,7 +460,10 @@ def test_what_a_rank_says_of_its_use_is_no_more_than_the_cluster_measures() -> N
     assert (then.cpu_mean, then.cpu_peak, then.ram_mean, then.reported) == (0.02, 0.03, 90, True)
     honest = {rank: replace(one, use=RankUse(0.01, 80, 0.02, 0.5, 70, 100)) for rank, one in told.items()}
     ranks = judge(replace(scene(records=honest), measured=measured)).seen.ranks
-    assert [(rank.ram, rank.ram_peak, rank.reported) for rank in ranks] == [(80, None, False), (None, 100, False)]
+    assert [(rank.ram, rank.ram_peak, rank.reported) for rank in ranks] == [
+        (80, None, False),
+        (None, 100, False),
+    ]
     assert [rank.reported for rank in judge(scene(records=honest)).seen.ranks] == [True, True]
 
 

@@ -50,7 +50,9 @@ class GpuIdle:
         kept = max(0.0, self.kept_s - passed)
         if works:
             return GpuIdle(kept_s=kept, kept_in_all=kept)
-        now = replace(self, claims=False, kept_s=kept, idle_s=self.idle_s + (0.0 if works is None else passed))
+        now = replace(
+            self, claims=False, kept_s=kept, idle_s=self.idle_s + (0.0 if works is None else passed)
+        )
         if policy is None or kept > 0 or now.idle_s < policy.after_s:
             return replace(now, left_s=None)
         if works is None:

@@ -74,11 +74,13 @@ class Sender:
             return msg("it answered with status {status}", status=int(said["status"]))
         return TROUBLE.get(why, TROUBLE["unreachable"])
 
-    async def spans(self, address: str, spans: Sequence[Mapping[str, Any]]) -> str:
-        """Send spans to a collector; return "" if it took them, "later" if it may take them later, or why it never will."""
-        said = await self._ask(
-            {"act": "send", "kind": "traces", "address": address, "data": {"spans": list(spans)}}
-        )
+    async def spans(self, address: str, spans: Sequence[Mapping[str, Any]], ca: str = "") -> str:
+        """Send spans to a collector; return "" if it took them, "later" if it may take them later, or why it never will.
+
+        `ca` are certificates in PEM that sign the collector's; empty: those of public authorities.
+        """
+        data = {"spans": list(spans), "ca": ca}
+        said = await self._ask({"act": "send", "kind": "traces", "address": address, "data": data})
         if said.get("why") == "status":
             return f"it answered with status {int(said['status'])}"
         return "later" if said.get("why") else ""
