@@ -61,7 +61,7 @@ from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities
 from mlp_hub.settings.origins import ONE_NAME_MEANS
-from mlp_hub.site_receivers import exports_of, syslog_of, traces_of
+from mlp_hub.site_receivers import alertmanager_of, exports_of, syslog_of, traces_of
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
@@ -243,6 +243,7 @@ def policy_of(settings: Settings) -> RunPolicy:
         traces_endpoint=traces_of(settings),
         traces_ca=authorities("MLP_TRACES_CA", settings.traces_ca),
         exports=exports_of(settings),
+        alertmanager=alertmanager_of(settings),
         monitoring=monitoring_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,

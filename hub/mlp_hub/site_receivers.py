@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Any, cast
 
-from mlp_hub.service.config import ExportPolicy, SyslogReceiver
+from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities, authorization
 
@@ -64,6 +64,17 @@ def exports_of(settings: Settings) -> tuple[ExportPolicy, ...]:
         )
         for kind, address, secrets, tenants, ca, packed in targets
         if address
+    )
+
+
+def alertmanager_of(settings: Settings) -> AlertmanagerPolicy | None:
+    """Return the Alertmanager that is asked whether it delivers; None if there is none. Raises `SettingsError`."""
+    if not settings.alertmanager_url:
+        return None
+    return AlertmanagerPolicy(
+        settings.alertmanager_url,
+        authorization("MLP_ALERTMANAGER_SECRETS", settings.alertmanager_secrets),
+        authorities("MLP_ALERTMANAGER_CA", settings.alertmanager_ca),
     )
 
 

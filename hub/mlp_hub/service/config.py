@@ -102,6 +102,15 @@ class ExportPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertmanagerPolicy:
+    """Alertmanager of the site, asked whether it delivers: its address, headers of requests, and certificates in PEM that sign its own."""
+
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ca: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class BrokerPolicy:
     """Broker that metric points pass through: its addresses, the topic and group there, and how it is spoken to.
 
@@ -160,6 +169,7 @@ class RunPolicy:
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
     audit: AuditPolicy = field(default_factory=AuditPolicy)  # where heads of the audit log are written
     traces_endpoint: str = ""  # address of a collector that traces of runs are posted to; empty: none
+    alertmanager: AlertmanagerPolicy | None = None  # None: nobody asks whether it delivers
     traces_ca: str = ""  # certificates in PEM that sign the collector's; empty: those of public authorities
     exports: tuple[ExportPolicy, ...] = ()  # programs that metric points are handed on to
     monitoring: MonitoringPolicy = field(default_factory=MonitoringPolicy)

@@ -67,13 +67,33 @@ class ExportSettings:
         (), "Tenants whose jobs' points are logged to `metrics_mlflow_url`; empty: all.", kind="list"
     )
 
+    alertmanager_url: str = setting(
+        "",
+        "Address of the Alertmanager that the hub asks once a minute which notifications it could not deliver, as http://127.0.0.1:9093; "
+        "the page Alerts shows them. Empty: it asks none.",
+        kind="str",
+    )
+    alertmanager_secrets: Path | None = setting(
+        None,
+        'A TOML file, readable by its owner alone, with `token = "..."`, or with `user` and `password`, for `alertmanager_url`; '
+        "unset: it asks for none.",
+        kind="path",
+    )
+    alertmanager_ca: Path | None = setting(
+        None,
+        "Certificates that sign the one of `alertmanager_url`, in PEM; unset: those of public authorities.",
+        kind="path",
+    )
+
     def check_exports(self) -> None:
         """Raise `SettingsError` if points could never be exported."""
         check_target("MLP_METRICS_OTLP_ENDPOINT", self.metrics_otlp_endpoint)
         check_target("MLP_METRICS_MLFLOW_URL", self.metrics_mlflow_url)
+        check_target("MLP_ALERTMANAGER_URL", self.alertmanager_url)
         for label, path in (
             ("MLP_METRICS_OTLP_SECRETS", self.metrics_otlp_secrets),
             ("MLP_METRICS_MLFLOW_SECRETS", self.metrics_mlflow_secrets),
+            ("MLP_ALERTMANAGER_SECRETS", self.alertmanager_secrets),
         ):
             authorization(label, path)
         for label, path, of, address in (
@@ -89,6 +109,7 @@ class ExportSettings:
                 "MLP_METRICS_MLFLOW_URL",
                 self.metrics_mlflow_url,
             ),
+            ("MLP_ALERTMANAGER_CA", self.alertmanager_ca, "MLP_ALERTMANAGER_URL", self.alertmanager_url),
         ):
             check_authorities(label, path, of, address)
 
