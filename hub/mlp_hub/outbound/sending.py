@@ -24,7 +24,16 @@ from typing import Any
 
 import certifi
 
-from mlp_hub.outbound import alertmanager, mail, mlflow_points, otlp_points, posting, services, traces, webhook
+from mlp_hub.outbound import (
+    alertmanager,
+    mail,
+    mlflow_points,
+    otlp_points,
+    posting,
+    services,
+    traces,
+    webhook,
+)
 from mlp_hub.outbound.guard import Forbidden, Guard
 
 LIMIT_S = 25

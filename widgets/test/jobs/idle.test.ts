@@ -4,7 +4,7 @@ import { countsDown, heldWords, nextWords, unusedGpus } from "../../src/core/job
 import type { IdleHolding, Job } from "../../src/core/service/wire";
 import { job } from "../helpers";
 
-const idle = { idle_s: 7200, left_s: null, kept_s: 0, ends: "suspend" as const };
+const idle = { idle_s: 7200, left_s: null, kept_s: 0, ends: "suspend" as const, claims: false };
 const of = (more: object, phase: Job["phase"] = "running") => job({ name: "digits", run: 1, phase, idle: { ...idle, ...more } });
 
 test("a job that does not use its GPUs says for how long, what comes, and what keeps it", () => {
@@ -27,7 +27,7 @@ test("a job that works, or does not run, says nothing of it", () => {
 });
 
 test("the list of a team says what is held and what comes", () => {
-  const one: IdleHolding = { kind: "job", user: "ann", name: "digits", run: 1, idle_s: 7200, idle_since: "2026-09-24T08:00:00Z", cpu: 2, gpu: 0.5, ram: 4096, left_s: null, kept_s: 0, ends: null };
+  const one: IdleHolding = { kind: "job", user: "ann", name: "digits", run: 1, idle_s: 7200, idle_since: "2026-09-24T08:00:00Z", cpu: 2, gpu: 0.5, ram: 4096, left_s: null, kept_s: 0, ends: null, claims: false };
   assert.equal(heldWords(one), "0.5 GPUs, 2 CPU, 4 GiB");
   assert.equal(heldWords({ ...one, gpu: 0 }), "2 CPU, 4 GiB");
   assert.match(nextWords(one), /no policy/);

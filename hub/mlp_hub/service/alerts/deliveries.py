@@ -11,6 +11,7 @@ import json
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from mlp_api.localized import Text
@@ -75,13 +76,18 @@ class AlertDeliveries:
             )
         if failed:
             ways = ", ".join(f"{how} ({number})" for how, number in failed.items())
-            text = msg("Alertmanager could not deliver these notifications in the last hour: {ways}", ways=ways)
+            text = msg(
+                "Alertmanager could not deliver these notifications in the last hour: {ways}", ways=ways
+            )
             return api.AlertDelivery(state="failed", text=Text(text), failed=failed, checked_at=checked)
         if self._at is None:
             text = msg("Alertmanager was not asked yet whether it delivers notifications")
             return api.AlertDelivery(state="unknown", text=Text(text), failed={}, checked_at=None)
         return api.AlertDelivery(
-            state="ok", text=Text(msg("Alertmanager delivers its notifications")), failed={}, checked_at=checked
+            state="ok",
+            text=Text(msg("Alertmanager delivers its notifications")),
+            failed={},
+            checked_at=checked,
         )
 
     async def look(self) -> None:
@@ -108,8 +114,7 @@ class AlertDeliveries:
     def _failed(self) -> dict[str, int]:
         """Return how many failed in the window, by the way to deliver, without those that all arrived."""
         found: dict[str, float] = {}
-        looks = list(self._looks)
-        for (_, before), (_, after) in zip(looks, looks[1:], strict=False):
+        for (_, before), (_, after) in pairwise(self._looks):
             for how, number in after.items():
                 past = before.get(how, 0.0)
                 found[how] = found.get(how, 0.0) + (number - past if number >= past else number)

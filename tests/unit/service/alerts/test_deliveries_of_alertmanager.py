@@ -33,7 +33,7 @@ def test_the_numbers_of_each_way_are_summed_over_its_reasons() -> None:
         f'{NAME}{{integration="email"}} -3'.encode(),
         f'{NAME}{{integration="email"}} 1e999'.encode(),
         f'{NAME}{{integration="email"}} ++e.'.encode(),
-        f'{NAME}{{}} 3'.encode(),
+        f"{NAME}{{}} 3".encode(),
         f'{NAME}{{integration="{"e" * 90}"}} 3'.encode(),
         f'x{NAME}{{integration="email"}} 3'.encode(),
     ],
@@ -53,7 +53,10 @@ class Site:
     def __init__(self) -> None:
         self.now, self.said = 1000.0, dict[str, Any]()
         self.deliveries = AlertDeliveries(
-            AlertmanagerPolicy("http://a"), lambda: cast("Any", self), clock=lambda: self.now, steady=lambda: self.now
+            AlertmanagerPolicy("http://a"),
+            lambda: cast("Any", self),
+            clock=lambda: self.now,
+            steady=lambda: self.now,
         )
         self.deliveries._sender = cast("Any", self)
 
@@ -71,7 +74,9 @@ class Site:
 async def test_failures_of_the_last_hour_are_shown_and_older_ones_are_not() -> None:
     site = Site()
     first = await site.look(email=40, webhook=0)
-    assert (first.state, first.failed) == ("ok", {}), "what failed before it was first asked is not of this hour"
+    assert (first.state, first.failed) == ("ok", {}), (
+        "what failed before it was first asked is not of this hour"
+    )
     now = await site.look(email=42, webhook=0)
     assert (now.state, now.failed) == ("failed", {"email": 2})
     assert "email (2)" in str(now.text)
@@ -92,7 +97,9 @@ async def test_one_that_does_not_answer_is_unknown_and_not_fine() -> None:
 
 
 async def test_without_an_alertmanager_nothing_is_asked_or_shown() -> None:
-    made = AlertDeliveries(None, lambda: pytest.fail("it starts a process"), clock=lambda: 0.0, steady=lambda: 0.0)
+    made = AlertDeliveries(
+        None, lambda: pytest.fail("it starts a process"), clock=lambda: 0.0, steady=lambda: 0.0
+    )
     made.start()
     await made.look()
     assert made.shown() is None
