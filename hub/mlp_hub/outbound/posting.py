@@ -103,7 +103,7 @@ class ExportTarget:
     def ask(
         self, method: str, address: str, body: bytes | None = None, kind: str = "", *, packed: bool = False
     ) -> TargetAnswer:
-        """Send a request, with its body in gzip if it is to be `packed`; raise `TimeoutError` if nothing comes for some seconds."""
+        """Send a request, with its body in gzip if `packed`; raise `TimeoutError` if nothing comes for some seconds."""
         headers = self._headers | ({"Content-Type": kind} if kind else {})
         if packed and body is not None:
             headers, body = {**headers, "Content-Encoding": "gzip"}, gzip.compress(body, PACKING, mtime=0)

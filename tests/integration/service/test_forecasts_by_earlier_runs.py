@@ -50,7 +50,9 @@ async def test_one_earlier_run_tells_nothing_and_two_tell_a_range(tmp_path: Path
         assert {e.name: e.forecast is not None for e in entries} == {"train": True, "next": True}
 
 
-async def test_the_preview_of_a_sweep_has_the_range_of_its_start_and_no_end_of_one_trial(tmp_path: Path) -> None:
+async def test_the_preview_of_a_sweep_has_the_range_of_its_start_and_no_end_of_one_trial(
+    tmp_path: Path,
+) -> None:
     async with running_rig(tmp_path) as rig:
         await finished(rig, "train", 2)
         await finished(rig, "search", 2)

@@ -1,7 +1,7 @@
 """Looks whether the site's Alertmanager delivers its notifications; nothing where none is configured.
 
-It counts them since it began. What is shown is how many failed in the last hour, from looks that are in memory: after a start the
-count begins with the first look. A number that has become smaller is one of an Alertmanager that began again.
+It counts them since it began. The page shows how many failed in the last hour, from looks that are in memory: after a start the
+count begins with the first look. If a number has become smaller, Alertmanager began again.
 """
 
 from __future__ import annotations

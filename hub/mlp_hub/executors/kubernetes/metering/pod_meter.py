@@ -1,7 +1,7 @@
 """Use of the pods of ranks, as the cluster's metrics API has it, looked at while attempts run; and the work of their GPUs.
 
-No program of a tenant can write it: kubelets measure it. It is in memory alone. A service that starts again, or leads from now on,
-knows of its own looks, so a mean is of these.
+No program of a tenant can write it: kubelets measure it. It is in memory alone. After a start of the service, or a change of the
+leader, means are of the looks since then.
 """
 
 from __future__ import annotations
