@@ -17,7 +17,9 @@ from mlp_hub.executors.kubernetes.metering.believed import PodUse, believed
 from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
 from mlp_hub.executors.kubernetes.metering.pod_meter import ABSENT_S, EVERY_S, FRESH_S, PodMeter
 from mlp_hub.executors.kubernetes.records import RankUse
+from mlp_hub.executors.kubernetes.rbac import served
 from mlp_hub.kubernetes.errors import ClusterError, ClusterUnreachable, ForbiddenError
+from mlp_hub.kubernetes.kinds import MPI_JOBS, Kind
 from mlp_hub.settings import Settings, SettingsError
 
 IDLE = PodUse(0.01, 500, 0.02, 0.03, 450, 600)
@@ -260,6 +262,24 @@ async def test_a_gang_is_measured_where_each_of_its_pods_is() -> None:
         "a pod that ended hides nothing"
     )
     assert executor(api, made)._believed(CLAIM, TOLD) == TOLD
+
+
+async def test_a_metrics_server_that_is_down_is_no_cluster_that_is_down() -> None:
+    class Client:
+        async def serves(self, kind: Kind) -> bool:
+            if kind.group == "metrics.k8s.io" or kind == self.down:
+                raise ClusterUnreachable("host", "the server is currently unable to handle the request")
+            return True
+
+        down: Kind | None = None
+
+    client = Client()
+    found = {need.kind.full_name for need in await served(cast("Any", client))}
+    assert "mpijobs.kubeflow.org" in found
+    assert not any("metrics" in name for name in found)
+    client.down = MPI_JOBS
+    with pytest.raises(ClusterUnreachable):
+        await served(cast("Any", client))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlp_hub.executors.kubernetes.tenancy.required_rights import KEEP, NEEDS, QUEUES, Need
 from mlp_hub.kubernetes import kinds
 from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.errors import ClusterUnreachable
 from mlp_hub.kubernetes.kinds import Kind
 from mlp_language.message import msg
 
@@ -39,8 +40,17 @@ OF_OPERATORS = (
 
 
 async def served(client: KubernetesClient) -> list[Need]:
-    """Return those of operators that the cluster has."""
-    return [need for need in OF_OPERATORS if await client.serves(need.kind)]
+    """Return those of operators, and of measures, that the cluster has."""
+    return [need for need in OF_OPERATORS if await _serves(client, need.kind)]
+
+
+async def _serves(client: KubernetesClient, kind: Kind) -> bool:
+    try:
+        return await client.serves(kind)
+    except ClusterUnreachable:
+        if kind not in (kinds.POD_METRICS, kinds.NODE_METRICS):
+            raise
+        return False  # another program answers for these, and it is down; the cluster itself may be well
 
 
 def row(need: Need) -> str:
