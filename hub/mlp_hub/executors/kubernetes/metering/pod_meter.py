@@ -84,7 +84,10 @@ class PodMeter:
     async def run(self, attempts: Callable[[], Collection[str]]) -> None:
         """Look again and again. `attempts` are those of which anything is left, as labels have them."""
         while True:
-            await self.look(attempts())
+            try:
+                await self.look(attempts())
+            except Exception:  # it is tried again soon
+                log.exception("measuring the use of pods failed")
             await asyncio.sleep(EVERY_S)
 
     async def look(self, attempts: Collection[str]) -> None:
