@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,42 @@ def test_a_target_that_is_away_or_shows_a_certificate_of_somebody_else_is_named(
         (check,) = exporters(otlp(tmp_path, receiver.url, MLP_METRICS_OTLP_CA=ca))
         assert check.status == OK
         receiver.shutdown()
+
+
+class Metrics(BaseHTTPRequestHandler):
+    """Alertmanager's metrics for who has the token, and another page at another path."""
+
+    def do_GET(self) -> None:
+        known = self.headers.get("Authorization") == "Bearer t0p-secret"
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        if self.path == "/metrics":
+            self.wfile.write(b'alertmanager_notifications_failed_total{integration="email"} 3\n')
+
+    def log_message(self, *args: object) -> None:
+        """Print nothing."""
+
+
+def test_alertmanager_is_asked_with_its_token_and_another_program_is_none(tmp_path: Path) -> None:
+    secrets = tmp_path / "secrets.toml"
+    secrets.write_text('token = "t0p-secret"')
+    secrets.chmod(0o600)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Metrics)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        (check,) = exporters(settings(tmp_path, MLP_ALERTMANAGER_URL=url, MLP_ALERTMANAGER_SECRETS=secrets))
+        assert check.status == OK
+        (check,) = exporters(settings(tmp_path, MLP_ALERTMANAGER_URL=url))
+        assert (check.status, "401" in check.found) == (FAIL, True)
+        wrong = {"MLP_ALERTMANAGER_URL": f"{url}/other", "MLP_ALERTMANAGER_SECRETS": secrets}
+        (check,) = exporters(settings(tmp_path, **wrong))
+        assert check.status == FAIL
+    finally:
+        server.shutdown()
+        server.server_close()
+    (check,) = exporters(settings(tmp_path, MLP_ALERTMANAGER_URL=url))
+    assert (check.status, "MLP_ALERTMANAGER_URL" in check.remedy) == (FAIL, True)
 
 
 def test_the_token_of_a_target_is_in_no_finding(tmp_path: Path) -> None:

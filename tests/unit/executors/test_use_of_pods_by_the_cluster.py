@@ -16,8 +16,8 @@ from mlp_hub.executors.kubernetes.metering import gpu_metrics
 from mlp_hub.executors.kubernetes.metering.believed import PodUse, believed
 from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
 from mlp_hub.executors.kubernetes.metering.pod_meter import ABSENT_S, EVERY_S, FRESH_S, PodMeter
-from mlp_hub.executors.kubernetes.records import RankUse
 from mlp_hub.executors.kubernetes.rbac import served
+from mlp_hub.executors.kubernetes.records import RankUse
 from mlp_hub.kubernetes.errors import ClusterError, ClusterUnreachable, ForbiddenError
 from mlp_hub.kubernetes.kinds import MPI_JOBS, Kind
 from mlp_hub.settings import Settings, SettingsError

@@ -7,12 +7,13 @@ import ssl
 from pathlib import Path
 
 from mlp_hub.cli.doctor.checks import FAIL, OK, WARN, Check
+from mlp_hub.outbound import alertmanager
 from mlp_hub.outbound.mlflow_points import API
 from mlp_hub.outbound.posting import ExportTarget, TargetAnswer
 from mlp_hub.service.audit.receivers import check_lines, check_syslog
-from mlp_hub.service.config import ExportPolicy, SyslogReceiver
+from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
 from mlp_hub.settings import Settings, SettingsError
-from mlp_hub.site_receivers import exports_of, syslog_of
+from mlp_hub.site_receivers import alertmanager_of, exports_of, syslog_of
 from mlp_language.render import say
 
 _UNREACHABLE = (OSError, UnicodeError)  # of a name that is no name of a host
@@ -62,10 +63,25 @@ def _file(path: Path) -> Check:
 def exporters(settings: Settings) -> list[Check]:
     """Tell whether the targets of metric points take requests of the hub; nothing where there is none. It sends no point."""
     try:
-        policies = exports_of(settings)
+        policies, asked = exports_of(settings), alertmanager_of(settings)
     except SettingsError as error:
         return [Check("exports", FAIL, str(error), say("Correct this setting."))]
-    return [_target(policy) for policy in policies]
+    found = [_target(policy) for policy in policies]
+    return found if asked is None else [*found, _alertmanager(asked)]
+
+
+def _alertmanager(policy: AlertmanagerPolicy) -> Check:
+    asked = {"address": policy.address, "data": {"headers": policy.headers, "ca": policy.ca}}
+    try:
+        said = alertmanager.send(asked)
+    except _UNREACHABLE as error:
+        said = {"why": _cause(error) or say("no answer")}
+    if "failed" in said:
+        return Check("exports", OK, say("Alertmanager at {address} answers", address=policy.address))
+    why = say("it answered with status {status}", status=said["status"]) if "status" in said else said["why"]
+    remedy = say("Check MLP_ALERTMANAGER_URL, MLP_ALERTMANAGER_SECRETS and MLP_ALERTMANAGER_CA.")
+    text = say("{target} at {address}: {error}", target="Alertmanager", address=policy.address, error=why)
+    return Check("exports", FAIL, text, remedy)
 
 
 def _target(policy: ExportPolicy) -> Check:

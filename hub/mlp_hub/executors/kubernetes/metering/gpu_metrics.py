@@ -58,15 +58,19 @@ class GpuMetrics:
         if self._steady() < self._due:
             return {}
         try:
-            async with asyncio.timeout(ANSWER_S):
-                answer = await self._client.read(self.path, {"query": self._query})
-            return works(answer, self._prefix)
+            return await self.ask()
         except (ClusterUnreachable, TimeoutError, ValueError) as error:
             log.info("the work of GPUs is not measured now: %s", error)
         except ClusterError as error:
             self._due = self._steady() + AGAIN_S
             log.warning("the work of GPUs is not measured: %s", error)
         return {}
+
+    async def ask(self) -> Mapping[tuple[str, str], float]:
+        """Return the same. Raises `ClusterError`, `ClusterUnreachable`, TimeoutError, or ValueError if another program answers."""
+        async with asyncio.timeout(ANSWER_S):
+            answer = await self._client.read(self.path, {"query": self._query})
+        return works(answer, self._prefix)
 
 
 def works(answer: bytes, prefix: str) -> Mapping[tuple[str, str], float]:
