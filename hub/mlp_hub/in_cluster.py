@@ -43,6 +43,8 @@ def installation_of(settings: Settings) -> Installation:
         dns=settings.kubernetes_dns,
         open=settings.kubernetes_open,
         user_prefix=settings.kubernetes_user_prefix,
+        gpu_metrics=settings.kubernetes_gpu_metrics,
+        gpu_metrics_job=settings.kubernetes_gpu_metrics_job,
     )
 
 

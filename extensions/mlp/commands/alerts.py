@@ -68,4 +68,7 @@ def _listed(found: Json) -> tables.Table:
         )
         for one in found["silences"]
     ]
+    delivery = found.get("delivery")
+    if delivery and delivery["state"] != "ok":
+        notes.insert(0, say("{text}.", text=str(delivery["text"])))
     return tables.Table(columns, rows, found, empty=say("No alert fires"), notes=notes)

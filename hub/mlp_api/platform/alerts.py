@@ -78,10 +78,23 @@ class AlertRule(Response):
     meaning: Text
 
 
+class AlertDelivery(Response):
+    """Notifications that the site's Alertmanager could not deliver. `failed` is their number in the last hour, by the way to deliver.
+
+    `unknown`: it was not asked yet, or it does not answer. `checked_at` is its last answer.
+    """
+
+    state: Literal["ok", "failed", "unknown"]
+    text: Text
+    failed: dict[str, int]
+    checked_at: datetime | None
+
+
 class AlertBoard(Response):
     """Alerts that are not over and the last ones that are, silences, and the rules that are evaluated.
 
-    `firing` and `pending` count alerts without a silence. `evaluated_at` is the time of the last evaluation.
+    `firing` and `pending` count alerts without a silence. `evaluated_at` is the time of the last evaluation. `delivery` is null of a
+    tenant, and where the hub knows no Alertmanager.
     """
 
     firing: int
@@ -91,3 +104,4 @@ class AlertBoard(Response):
     alerts: list[Alert]
     silences: list[AlertSilence]
     rules: list[AlertRule]
+    delivery: AlertDelivery | None = None

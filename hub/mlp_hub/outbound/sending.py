@@ -24,7 +24,16 @@ from typing import Any
 
 import certifi
 
-from mlp_hub.outbound import mail, mlflow_points, otlp_points, posting, services, traces, webhook
+from mlp_hub.outbound import (
+    alertmanager,
+    mail,
+    mlflow_points,
+    otlp_points,
+    posting,
+    services,
+    traces,
+    webhook,
+)
 from mlp_hub.outbound.guard import Forbidden, Guard
 
 LIMIT_S = 25
@@ -36,11 +45,13 @@ _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "traces": traces.send,
     "otlp": otlp_points.send,
     "mlflow": mlflow_points.send,
+    "alertmanager": alertmanager.send,
 }
 _TARGETS: dict[str, Callable[[], None]] = {
     "traces": traces.prepare,
     "otlp": otlp_points.prepare,
     "mlflow": mlflow_points.prepare,
+    "alertmanager": alertmanager.prepare,
 }
 """Contract: kinds of targets of the operator. A process with the argument `--KIND` sends to that one, and no notices."""
 _OF_POINTS = frozenset({"otlp", "mlflow"})

@@ -9,6 +9,7 @@ from mlp_hub.service.accounting.service import UsageService
 from mlp_hub.service.admission.answers import AGAIN_S, ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.alerts.deliveries import AlertDeliveries
 from mlp_hub.service.alerts.service import AlertService
 from mlp_hub.service.alerts.service import purge as purge_alerts
 from mlp_hub.service.announcements.service import AnnouncementService
@@ -454,9 +455,24 @@ class Components(Given):
         stand_by=(StopStage.INTAKE, OverTimeService.stop),
     )
 
+    alert_deliveries: Made[AlertDeliveries] = Made(
+        lambda p: AlertDeliveries(
+            p.policy.alertmanager,
+            lambda: Sender(p.policy.notices, p.policy.first_uid, only="alertmanager"),
+            clock=p.clock,
+            steady=p.steady or p.clock,
+        ),
+        start=AlertDeliveries.start,
+        stand_by=(StopStage.INTAKE, AlertDeliveries.stop),
+    )
     alerts: Made[AlertService] = Made(
         lambda p: AlertService(
-            p.board, p.monitoring, p.notices.outbox, clock=p.clock, steady=p.steady or p.clock
+            p.board,
+            p.monitoring,
+            p.notices.outbox,
+            clock=p.clock,
+            steady=p.steady or p.clock,
+            deliveries=p.alert_deliveries.shown,
         ),
         start=AlertService.start,
         stand_by=(StopStage.INTAKE, AlertService.stop),
@@ -470,6 +486,7 @@ class Components(Given):
             p.clock,
             p.policy.traces_endpoint,
             p.monitoring.events.traces,
+            ca=p.policy.traces_ca,
         ),
         start=TraceExport.start,
         stand_by=(StopStage.INTAKE, TraceExport.stop),

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -22,6 +24,7 @@ from mlp_hub.outbound.otlp_points import nanoseconds
 from mlp_hub.service.config import ExportPolicy
 from mlp_hub.service.exports import backlog, exporter
 from mlp_hub.service.exports.exporter import PointExporter
+from support.certificates import certificate
 from support.monitoring.receivers import Receiver
 from support.ports import free_port
 from support.rigs.platform_rig import FAST, Rig
@@ -46,8 +49,10 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.asynccontextmanager
-async def rig_of(root: Path, endpoint: str, *tenants: str) -> AsyncIterator[Rig]:
-    policy = ExportPolicy("otlp", endpoint, {"Authorization": f"Bearer {TOKEN}"}, tenants)
+async def rig_of(
+    root: Path, endpoint: str, *tenants: str, ca: str = "", packed: bool = False
+) -> AsyncIterator[Rig]:
+    policy = ExportPolicy("otlp", endpoint, {"Authorization": f"Bearer {TOKEN}"}, tenants, ca, packed)
     rig = Rig(root, policy=replace(FAST, exports=(policy,) if endpoint else ()))
     await rig.start()
     try:
@@ -123,6 +128,41 @@ async def rows(rig: Rig) -> list[tuple[int, bool]]:
     return await rig.db.read(
         lambda tx: [(seq, bool(done)) for seq, done in tx.connection.exec_driver_sql(query)]
     )
+
+
+async def test_points_go_to_a_receiver_with_a_certificate_of_the_site_and_to_no_other(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "other").mkdir()
+    real, other = certificate(tmp_path / "real", "127.0.0.1"), certificate(tmp_path / "other", "127.0.0.1")
+    authority = x509.load_pem_x509_certificate(real.read_bytes()).public_bytes(Encoding.PEM).decode()
+    with Receiver(certificate=real) as honest, Receiver(certificate=other) as forged:
+        for server, arrives in ((forged, False), (honest, True)):
+            async with rig_of(tmp_path / str(arrives), server.url, ca=authority, packed=True) as rig:
+                uid = await running(rig)
+                await report(rig, "digits", 1, 3)
+                if arrives:
+                    await sent(rig, 3)
+                    assert steps(honest, uid) == [1.0, 2.0, 3.0]
+                    assert honest.headers[0]["Content-Encoding"] == "gzip"
+                else:
+
+                    async def failed(rig: Rig = rig) -> bool:
+                        return failures(rig) > 0
+
+                    await until(failed, what="a refused certificate")
+                    assert not forged.tried, "no request, and so no token, gets there"
+                    (one,) = rig.platform.exports.running
+                    assert one.behind == 3, "the points wait"
+            server.shutdown()
+
+
+async def test_a_receiver_that_takes_no_packed_points_loses_none(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.statuses = [415, 415]
+    async with rig_of(tmp_path, receiver.url, packed=True) as rig:
+        uid = await running(rig)
+        await report(rig, "digits", 1, 2)
+        await sent(rig, 2)
+        assert steps(receiver, uid) == [1.0, 2.0]
 
 
 async def test_each_value_arrives_with_its_name_rank_time_and_job(tmp_path: Path, receiver: Receiver) -> None:

@@ -63,6 +63,8 @@ class AlertsFront:
     """Keeps alerts and silences."""
 
     def __init__(self) -> None:
+        self.delivery: Json | None = None
+        """What is known of the site's Alertmanager; None: the hub knows none."""
         self.alerts = [
             alert(
                 1,
@@ -115,4 +117,5 @@ class AlertsFront:
             "alerts": alerts,
             "silences": [one for one in self.silences if tenant in {"", one["tenant"]}],
             "rules": [one for one in rules if not tenant or one["of_team"]],
+            "delivery": None if tenant else self.delivery,
         }

@@ -23,7 +23,8 @@ ROWS = {row.name: row for row in rows(Components)}
 def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -> None:
     standing_by = [name for name, _ in stops(Components, close=False)]
     assert standing_by == [
-        *("exports", "audit_shipping", "traces", "alerts", "over_time", "metrics", "disk", "summaries"),
+        *("exports", "audit_shipping", "traces", "alerts", "alert_deliveries", "over_time"),
+        *("metrics", "disk", "summaries"),
         *("retention", "admission", "queue"),
         *("sweeps", "app_worker", "reconciler", "drains", "board", "notices"),
     ]
@@ -38,6 +39,7 @@ def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -
                 "audit_shipping",
                 "traces",
                 "alerts",
+                "alert_deliveries",
                 "over_time",
                 "monitoring",
             )

@@ -201,7 +201,7 @@ class SimulatedExecutor(Fenced):
         known = [a for id_ in attempts if (a := self._attempts.get(id_)) is not None]
         now = self._clock()
         running = [a for a in known if a.phase(now) is AttemptPhase.RUNNING]
-        return {a.id: AttemptWork(a.script.gpu, a.script.cpu) for a in running}
+        return {a.id: AttemptWork(a.script.gpu, a.script.cpu, a.script.gpu_reported) for a in running}
 
     def address(self, attempt: str) -> str:  # noqa: ARG002
         """Return an empty address: a simulated program answers nobody."""

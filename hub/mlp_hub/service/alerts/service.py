@@ -55,7 +55,9 @@ class AlertService:
         clock: Callable[[], float],
         steady: Callable[[], float],
         rules: Sequence[AlertRule] = RULES,
+        deliveries: Callable[[], api.AlertDelivery | None] = lambda: None,
     ) -> None:
+        self._deliveries = deliveries
         self._db, self._monitoring, self._board, self._outbox = board.db, monitoring, board, outbox
         self._clock, self._steady = clock, steady
         self.platform_admins: PlatformAdmins | None = None
@@ -125,6 +127,7 @@ class AlertService:
             alerts=alerts,
             silences=[silence_to(one) for one in silences],
             rules=[rule_to(rule) for rule in rules.values() if tenant is None or rule.of_tenant],
+            delivery=self._deliveries() if tenant is None else None,
         )
 
     def _to_wire(

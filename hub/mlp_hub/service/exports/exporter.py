@@ -285,7 +285,7 @@ class PointExporter:
                 lots[-1].append(part)
                 left -= sum(len(p.values) for p in part.points)
                 full = full or not part.whole
-        return ExportTurn([(lot, request_of(lot, self._policy.headers)) for lot in lots], gone, rest, full)
+        return ExportTurn([(lot, request_of(lot, self._policy)) for lot in lots], gone, rest, full)
 
     async def _send(self, parts: Sequence[ExportPart], data: str) -> tuple[list[SettledPart], bool]:
         """Send a lot; return the cursors to store, and whether the target answered."""
@@ -330,7 +330,7 @@ class PointExporter:
     async def _send_each(self, parts: Sequence[ExportPart]) -> tuple[list[SettledPart], bool]:
         found: list[SettledPart] = []
         for part in parts:
-            settled, answered = await self._send([part], request_of([part], self._policy.headers))
+            settled, answered = await self._send([part], request_of([part], self._policy))
             found += settled
             if not answered:
                 return found, False

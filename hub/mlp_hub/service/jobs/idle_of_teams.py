@@ -96,6 +96,7 @@ class IdleOfTeams:
                     left_s=idle.left_s,
                     kept_s=idle.kept_s,
                     ends=None if jobs is None else ends_of(job),
+                    claims=idle.claims,
                     **held,
                 )
             )

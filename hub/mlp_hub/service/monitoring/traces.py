@@ -35,7 +35,10 @@ RETRY_S, RETRY_MOST_S = 1.0, 60.0
 
 
 class TraceExport:
-    """Exporter of ended runs. `endpoint` is the collector's address; empty: nothing is exported."""
+    """Exporter of ended runs. `endpoint` is the collector's address; empty: nothing is exported.
+
+    `ca` are certificates in PEM that sign the collector's; empty: those of public authorities.
+    """
 
     def __init__(
         self,
@@ -45,13 +48,14 @@ class TraceExport:
         endpoint: str,
         counted: CountedMetric,
         *,
+        ca: str = "",
         gather_s: float = GATHER_S,
         retry_s: float = RETRY_S,
     ) -> None:
         self._board = board
         self._sender = sender
         self._clock = clock
-        self._endpoint = endpoint
+        self._endpoint, self._ca = endpoint, ca
         self._counted = counted
         self._gather_s = gather_s
         self._retry_s = retry_s
@@ -112,7 +116,7 @@ class TraceExport:
         uids = list(self._waiting)[:MOST_AT_ONCE]
         spans = await self._board.db.read(lambda tx: _spans(tx, uids))
         if spans:
-            answer = await self._sender.spans(self._endpoint, spans)
+            answer = await self._sender.spans(self._endpoint, spans, self._ca)
             if answer == "later":
                 return False
             if answer:

@@ -69,6 +69,12 @@ export function AlertsPage({ tenant }: { tenant?: string }): JSX.Element {
           }} />
         </section>
       ) : null}
+      {board?.delivery && board.delivery.state !== "ok" ? (
+        <div class="mlp-note mlp-note-wait" role="status">
+          <Icon name="warn" />
+          <div class="mlp-note-text">{t("{text}.", { text: board.delivery.text })}</div>
+        </div>
+      ) : null}
       {board && !open ? <Empty title={t("No alert fires")}><p>{t("The rules are evaluated here, without Prometheus.")}</p></Empty> : null}
       {board ? GROUPS.map((group) => <AlertGroup key={group} group={group} alerts={grouped(board, group)} of={board} now={now} silence={silence} team={Boolean(tenant)} />) : null}
       {board ? <Silences board={board} {...(tenant ? { tenant } : {})} now={now} reload={load.reload} /> : null}
