@@ -38,7 +38,7 @@ export function Notifications(): JSX.Element {
     <section class="mlp-card" aria-label={t("Notifications")}>
       <div class="mlp-card-head">
         <h2>{t("Notifications")}</h2>
-        <span class="mlp-dim">{t("The events of your jobs and requests that the hub notifies you of, and where. Addresses are stored encrypted and not shown again.")}</span>
+        <span class="mlp-dim">{t("The events of your jobs and requests that the hub notifies you of, and where. Addresses are stored encrypted. Only the host of a webhook and the domain of a mail address are shown again.")}</span>
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!now ? (
