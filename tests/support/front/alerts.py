@@ -25,6 +25,7 @@ def alert(number: int, rule: str, **change: Any) -> Json:
         "threshold": "80%",
         "below": False,
         "since": when(-900),
+        "state_since": when(-300),
         "fired_at": when(-300),
         "resolved_at": None,
         "silence": None,
