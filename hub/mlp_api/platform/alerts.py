@@ -47,7 +47,7 @@ class Alert(Response):
     """Alert. `since` is when its condition began to hold, and `state_since` when its state began, which pages and `mlp` show.
 
     The value is in words that it is not known, until it is measured after a restart of the service. `below`: its value is below the threshold, instead of above.
-    `silence` is the id of the silence that keeps it from the reader. `inhibited`: nobody is told of it while a larger alert fires.
+    `silence` is the id of the silence that keeps it from the reader. `inhibited`: nobody is notified while a larger alert fires.
     """
 
     id: int

@@ -76,10 +76,8 @@ def _checked(asked: dict[str, Any], guard: Guard) -> dict[str, Any]:
     """Return the service that an address is of, or that it is private. A host without an address now may have one later."""
     found = services.check(asked)
     address = str(asked["address"])
-    if "service" in found:
-        place = services.own_host(address, asked["allowed"])
-    else:
-        place = webhook.place_of(address)
+    is_service = "service" in found
+    place = services.own_host(address, asked["allowed"]) if is_service else webhook.place_of(address)
     with contextlib.suppress(OSError, UnicodeError):
         if place is not None and not guard.admits(*place):
             return {"why": "forbidden"}

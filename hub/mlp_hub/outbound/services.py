@@ -56,7 +56,8 @@ def own_host(address: str, allowed: Sequence[str]) -> tuple[str, int] | None:
     found = made(address)
     if found is None or not found.host or found.host.isdigit():
         return None
-    if not any("{host}" in one for one in found.templates or ()):
+    templates: Sequence[str] = found.templates or ()
+    if not any("{host}" in one for one in templates):
         return None
     host = str(found.host)
     if found.port is None and any(one.lower().startswith(f"{host.lower()}:") for one in allowed):

@@ -254,7 +254,7 @@ async def test_attack_an_address_inside_is_refused_at_once_and_not_spoken_to_lat
     port = receiver.server_address[1]
     asked = wants(f"http://{host}:{port}/hook", "finished")
     async with rig_of(tmp_path, policy()) as rig:
-        with pytest.raises(Refused, match="this address is private; .* MLP_NOTICE_PRIVATE"):
+        with pytest.raises(Refused, match=r"this address is private; .* MLP_NOTICE_PRIVATE"):
             await rig.platform.notices.store_choices("eve", asked, "eve")
         assert not (await rig.platform.notices.get("eve")).channels
     async with rig_of(tmp_path, policy(host)) as rig:

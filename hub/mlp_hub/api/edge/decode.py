@@ -227,7 +227,7 @@ def _within(info: msgspec.inspect.Type, name: str, index: str) -> list[msgspec.i
 
 
 def clip(value: object, most: int = SHOWN) -> str:
-    """Show a value of any size in a line of at most so many characters, and `...` if there are more."""
+    """Show a value of any size in a line of at most `most` characters, and `...` if there are more."""
     text = value if isinstance(value, str) else repr(value)
     text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
     return text if len(text) <= most else text[:most] + "..."

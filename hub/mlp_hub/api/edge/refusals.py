@@ -1,4 +1,4 @@
-"""Log lines of refused requests: whoever has the id of a request finds its line, and a flood does not fill the log."""
+"""Log lines of refused requests: the id of a request leads to its line, and a flood does not fill the log."""
 
 from __future__ import annotations
 
@@ -42,4 +42,10 @@ class RefusalLog:
             self._left_out = 0
         by = clip(user or address or "a caller without an address")
         shown = f"{status} {reason}".rstrip()
-        log.info("%s %s was refused: %s, to %s", clip(request.method or ""), clip(request.path, PATH_MOST), shown, by)
+        log.info(
+            "%s %s was refused: %s, to %s",
+            clip(request.method or ""),
+            clip(request.path, PATH_MOST),
+            shown,
+            by,
+        )

@@ -9,8 +9,8 @@ from typing import Any
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
-from mlp_hub.api.auth.principal import Principal
 from mlp_hub.api.auth.owned import KINDS, kind_in
+from mlp_hub.api.auth.principal import Principal
 from mlp_hub.api.edge import answers, decode
 from mlp_hub.api.edge.call import Call, Service
 from mlp_hub.api.edge.reader import reader_of, setting_of, viewer_of

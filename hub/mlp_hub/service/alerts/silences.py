@@ -85,7 +85,7 @@ class Silences:
     async def end(
         self, number: str, *, tenant: str | None = None, of_any: bool = True, actor: str
     ) -> api.AlertSilence:
-        """End a silence early: people are told of its alerts that still fire at the next evaluation. With a `tenant` only one of it, unless `of_any` one of its administrators.
+        """End a silence early. The next evaluation notifies people of its alerts that still fire. With a `tenant` only one of it, unless `of_any` one of its administrators.
 
         Raises `NotFound`.
         """

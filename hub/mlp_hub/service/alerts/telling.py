@@ -71,9 +71,7 @@ class AlertTelling:
         text = description_of(rule, alert, measured=measured)
         if over:
             text = msg("This is over: {alert}", alert=summary_of(rule, alert))
-        return alert, self._store(
-            tx, sorted(users & set(self._outbox.wanting(kind))), kind, rule, alert, text
-        )
+        return alert, self._store(tx, sorted(users & set(self._outbox.wanting(kind))), kind, alert, text)
 
     def _silenced(self, alert: Alert, *, tenant: bool) -> bool:
         return silence_of(alert, self._silences, self._now, tenant=tenant) is not None
@@ -83,7 +81,6 @@ class AlertTelling:
         tx: Tx,
         users: Sequence[str],
         kind: NoticeKind,
-        rule: AlertRule,
         alert: Alert,
         description: Message,
     ) -> set[str]:
@@ -99,6 +96,6 @@ class AlertTelling:
                 text = msg(
                     "There are more alerts than are sent within an hour; the page of the alerts has all."
                 )
-            tx.notices.add([Notice(0, user, kind, "", rule.name, 1, alert.tenant, self._now, text)])
+            tx.notices.add([Notice(0, user, kind, "", alert.rule, 1, alert.tenant, self._now, text)])
             told.add(user)
         return told

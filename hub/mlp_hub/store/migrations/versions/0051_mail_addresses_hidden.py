@@ -8,7 +8,9 @@ from alembic import op
 revision = "0051"
 down_revision = "0050"
 
-_CHANNEL = sa.table("notice_channel", *(sa.column(name, sa.String()) for name in ("user", "name", "kind", "shown")))
+_CHANNEL = sa.table(
+    "notice_channel", *(sa.column(name, sa.String()) for name in ("user", "name", "kind", "shown"))
+)
 
 
 def upgrade() -> None:
