@@ -34,9 +34,9 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
     expect(page.locator("main")).to_contain_text("Waiting work and reasons")
     wrong = page.get_by_role("region", name="Problems")
     expect(wrong.get_by_role("listitem").filter(has_text="ModuleNotFoundError")).to_contain_text(
-        "app line of bob"
+        "App line of bob"
     )
-    expect(wrong.get_by_role("link", name="app line of bob")).to_have_attribute(
+    expect(wrong.get_by_role("link", name="App line of bob")).to_have_attribute(
         "href", "/services/mlp/app/bob/line"
     )
     expect(page.get_by_role("region", name="Problems")).to_contain_text("The disk is nearly full")

@@ -25,7 +25,7 @@ class FrontNotices:
             "browser": ["finished"], "quiet": {"begin": "22:00", "until": "07:00"}, "timezone": "Europe/Berlin",
             "channels": [
                 channel("mail", "***@example.org", kind="mail"),
-                channel("team", "hooks.example.org", trouble="hooks.example.org answers 404 Not Found"),
+                channel("team", "hooks.example.org", trouble="it answered with status 404"),
             ],
             "mail": True, "services": ["slack"],
         }  # fmt: skip

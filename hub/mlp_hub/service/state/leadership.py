@@ -43,7 +43,7 @@ RENEW_AT = 2 / 3
 TAKEN = "lease.taken"
 """Contract: setting with the times at which platforms took the lease lately."""
 TAKEN_S = 900.0
-"""Contract: seconds for which such a time is kept; the rule for a lease that flaps has this window."""
+"""Tuning: seconds for which such a time is kept and counts: the window of the rule for a lease that flaps."""
 TAKEN_MOST = 100
 """Safety: such times that are kept: bounds the row."""
 BLOCKED_S = 2.0
