@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, MetaData, Table, insert, select
 
-from mlp_hub.store import migrate
 from mlp_hub.store import engine as engines
+from mlp_hub.store import migrate
 from support.stores.older_rows import row
 
 BEFORE = "0050"
