@@ -137,8 +137,7 @@ def usage(client: Client, call: ParsedLine) -> Any:
     if given.get("csv"):
         return compared_runs.Csv(client.usage_file("csv", by=by, month=month, tenant=tenant))
     found = client.usage(by, month=month, tenant=tenant)
-    budgets = client.budgets(tenant) if found["currency"] is not None else []
-    return used.usage(found, by, budgets)
+    return used.usage(found, by, client.budgets(tenant))
 
 
 def offer(client: Client, call: ParsedLine) -> tables.Sentences:

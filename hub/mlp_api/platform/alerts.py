@@ -44,9 +44,10 @@ class AlertSilence(Response):
 
 
 class Alert(Response):
-    """Alert. `since` is when its condition began to hold; `below`: its value is below the threshold, instead of above.
+    """Alert. `since` is when its condition began to hold, and `state_since` when its state began, which pages and `mlp` show.
 
-    `silence` is the id of the silence that keeps it from the reader. `inhibited`: nobody is told of it while a larger alert fires.
+    The value is in words that it is not known, until it is measured after a restart of the service. `below`: its value is below the threshold, instead of above.
+    `silence` is the id of the silence that keeps it from the reader. `inhibited`: nobody is notified while a larger alert fires.
     """
 
     id: int
@@ -62,6 +63,7 @@ class Alert(Response):
     threshold: Text
     below: bool
     since: datetime
+    state_since: datetime
     fired_at: datetime | None
     resolved_at: datetime | None
     silence: int | None

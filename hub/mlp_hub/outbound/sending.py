@@ -38,6 +38,8 @@ from mlp_hub.outbound.guard import Forbidden, Guard
 
 LIMIT_S = 25
 """Safety: seconds after which a notice that is still being sent is given up."""
+LOOK_S = 5
+"""Safety: seconds after which the check of an address is given up: a person waits for it, and sending checks again."""
 _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "mail": mail.send,
     "webhook": webhook.send,
@@ -67,7 +69,7 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     guard = Guard(allowed)
     guard.hold()
     try:
-        found = services.check(asked) if asked["act"] == "check" else _SENDS[asked["kind"]](asked)
+        found = _checked(asked, guard) if asked["act"] == "check" else _SENDS[asked["kind"]](asked)
     except TimeoutError:
         found = {"why": "silent"}
     except Forbidden:
@@ -81,10 +83,22 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     return {"why": "forbidden"} if guard.refused else found
 
 
+def _checked(asked: dict[str, Any], guard: Guard) -> dict[str, Any]:
+    """Return the service that an address is of, or that it is private. A host without an address now may have one later."""
+    found = services.check(asked)
+    address = str(asked["address"])
+    is_service = "service" in found
+    place = services.own_host(address, asked["allowed"]) if is_service else webhook.place_of(address)
+    with contextlib.suppress(OSError, UnicodeError):
+        if place is not None and not guard.admits(*place):
+            return {"why": "forbidden"}
+    return found
+
+
 def _child(asked: dict[str, Any], out: int) -> None:
     """Do it, say so and end, whatever happens."""
     try:
-        signal.alarm(LIMIT_S)
+        signal.alarm(LOOK_S if asked["act"] == "check" else LIMIT_S)
         os.write(out, json.dumps({"id": asked["id"], **_done(asked)}).encode() + b"\n")
     finally:
         os._exit(0)

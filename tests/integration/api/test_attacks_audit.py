@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
 
+from mlp_hub.cli.commands.audit_files import export
 from mlp_hub.service.audit import log as audit
 from support.rigs.api_rig import ApiRig
 
@@ -197,6 +201,24 @@ def test_an_export_has_all_entries_that_pass_the_filters(own: ApiRig) -> None:
     assert [json.loads(row[6]) for row in rows[1:]] == [e["detail"] for e in whole]
     none = own.ask("GET", "/audit:lines?until=2001-01-01T00:00:00Z", token=own.root_user)
     assert (none.status, none.body) == (200, b"")
+
+
+@pytest.mark.parametrize(("path", "as_csv"), [("/audit:csv", True), ("/audit:lines", False)])
+def test_the_command_and_rest_write_the_same_bytes(
+    own: ApiRig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, as_csv: bool
+) -> None:
+    def ask(_: object, method: str, asked: str) -> SimpleNamespace:
+        answer = own.ask(method, asked, token=own.root_user)
+        return SimpleNamespace(json=lambda: answer.json)
+
+    monkeypatch.setattr("mlp_hub.cli.commands.audit.ask_service", ask)
+    file = tmp_path / "audit"
+    assert export(cast("Any", None), {}, str(file), as_csv=as_csv) == 0
+    rest = own.ask("GET", path, token=own.root_user).body
+    assert file.read_bytes() == rest
+    times = re.findall(rb"\b2\d{3}-\d\d-\d\dT[^,\"]*", rest)
+    assert times
+    assert all(re.fullmatch(rb"[^+]+Z", at) for at in times), times
 
 
 def test_an_export_is_read_page_by_page_and_ends_at_its_bound(

@@ -25,6 +25,7 @@ def alert(number: int, rule: str, **change: Any) -> Json:
         "threshold": "80%",
         "below": False,
         "since": when(-900),
+        "state_since": when(-300),
         "fired_at": when(-300),
         "resolved_at": None,
         "silence": None,
@@ -84,8 +85,17 @@ class AlertsFront:
                 threshold="0",
             ),
             alert(3, "MLPNodeCpuHigh", summary="The processors of node node-2 are busy", silence=1),
-            alert(4, "MLPNodeGpuHigh", severity="info", state="pending", fired_at=None),
-            alert(5, "MLPNodeLost", severity="critical", state="resolved", resolved_at=when(-4000)),
+            alert(
+                4, "MLPNodeGpuHigh", severity="info", state="pending", fired_at=None, state_since=when(-900)
+            ),
+            alert(
+                5,
+                "MLPNodeLost",
+                severity="critical",
+                state="resolved",
+                resolved_at=when(-4000),
+                state_since=when(-4000),
+            ),
         ]
         self.silences = [silence(1), silence(2, rule="", tenant="red", of_team=True, reason="<b>we know</b>")]
         self.asked: list[Json] = []

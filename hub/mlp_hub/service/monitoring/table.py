@@ -73,6 +73,12 @@ LEASE_HELD = MetricRow(
     "mlp_lease_held", _G, "Whether this replica leads: it holds the lease of the scheduler.", of=_EACH
 )
 LEASE_EPOCH = MetricRow("mlp_lease_epoch", _G, "Epoch of the lease that this replica held last.", of=_EACH)
+LEASE_TAKEOVERS = MetricRow(
+    "mlp_lease_recent_takeovers",
+    _G,
+    "Times that any replica began to lead within the last 15 minutes, as this replica knows; restarts do not forget them.",
+    of=_EACH,
+)
 LEASE_CHANGES = MetricRow(
     "mlp_lease_transitions_total",
     _C,

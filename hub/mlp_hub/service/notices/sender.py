@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp_hub import helpers
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.config import NoticePolicy
 from mlp_language.message import Message, msg
 
@@ -56,8 +57,19 @@ class Sender:
         self._idle: asyncio.TimerHandle | None = None
 
     async def service_of(self, address: str) -> str | None:
-        """Return the name of the service that an address is of, or None."""
+        """Return the name of the service that an address is of, or None. Raises `Refused` if it is private and not allowed.
+
+        The check is the one of each connection. Sending does it again: a host may get another address later.
+        """
         said = await self._ask({"act": "check", "kind": "service", "address": address})
+        if said.get("why") == "forbidden":
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "this address is private; give a public one, or ask the hub's operator to allow its host in {setting}",
+                    setting="MLP_NOTICE_PRIVATE",
+                ),
+            )
         return said.get("service")
 
     async def send(

@@ -7,6 +7,7 @@ import { useLoad, useNow } from "../../components/basics/hooks";
 import { rich } from "../../components/basics/language";
 import { Tail } from "../../components/basics/Tail";
 import { ApiError, paths } from "../../core/service/api";
+import { capital } from "../../core/format/reasons";
 import { clock } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
 import { asTerminal } from "../../core/stream/logs";
@@ -166,7 +167,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
       </PageHead>
       {app.error ? <ErrorBox error={app.error} /> : null}
       <p class="mlp-standing">
-        <State of={a} /> {a.message}
+        <State of={a} /> {capital(a.message)}
       </p>
       {a.under_way === null && typeof a.replicas === "number" ? null : (
         <p class="mlp-standing">
@@ -215,7 +216,7 @@ function Visited({ of, error }: { of: SharedApp; error: unknown }): JSX.Element 
       <PageHead title={of.name} sub={[t("an app of {user}", { user: of.user }), of.model_name, of.tenant, answers(of)].filter(Boolean).join(" · ")} />
       {error ? <ErrorBox error={error} /> : null}
       <p class="mlp-standing">
-        <State of={of} /> {of.message}
+        <State of={of} /> {capital(of.message)}
       </p>
       <Asking of={of} />
       <p class="mlp-dim">{t("It may be opened by {who}.", { who: accessWords(of.access) })}</p>
