@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from support.proxy.gateway_rig import PREFIX, GatewayRig
+from support.rigs.api_rig import ONE_ID
 from support.waiting import PATIENCE_S, wait_for
 
 APP = f"{PREFIX}/ann/shop"
@@ -148,7 +149,8 @@ def test_an_anonymous_browser_is_sent_to_the_login_and_an_unauthorized_user_lear
     assert stranger.headers["location"].startswith("/services/mlp/login?next=")
     _, session = rig.session("bob", rig.bob)
     seen = [
-        rig.visit(f"{PREFIX}/{app}/", Cookie=session["Cookie"], **PAGE) for app in ("ann/shop", "ann/none")
+        rig.visit(f"{PREFIX}/{app}/", Cookie=session["Cookie"], **PAGE, **ONE_ID)
+        for app in ("ann/shop", "ann/none")
     ]
     assert [answer.status for answer in seen] == [404, 404]
     assert seen[0].body == seen[1].body

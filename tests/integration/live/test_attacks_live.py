@@ -15,6 +15,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from support.hubs.live_hub import PASSWORD, LiveHub, tenant_use
 from support.local_names import LocalNames
+from support.rigs.api_rig import ONE_ID
 from support.waiting import PATIENCE_S, wait_for
 
 SMALL = {"cpu": 0.2, "ram": 128}
@@ -114,8 +115,8 @@ def test_two_users_jobs_of_one_name_never_meet(hub: LiveHub) -> None:
         hub.wait_phase(user, "twin", "finished")
         assert user in hub.log(user, "twin")
         assert (hub.home / "mlp" / "jobs" / user / "twin" / "ckpt" / "x").read_text() == user
-        foreign = hub.call("GET", f"/users/{other}/jobs/twin", user)
-        missing = hub.call("GET", "/users/nobody-at-all/jobs/twin", user)
+        foreign = hub.call("GET", f"/users/{other}/jobs/twin", user, headers=ONE_ID)
+        missing = hub.call("GET", "/users/nobody-at-all/jobs/twin", user, headers=ONE_ID)
         assert foreign.status_code == missing.status_code == 403
         assert foreign.text.replace(other, "X") == missing.text.replace("nobody-at-all", "X")
 
