@@ -194,7 +194,7 @@ async def test_a_login_waits_until_a_refresh_of_the_same_person_has_ended(
         await gate.wait()
 
     noted: list[str] = []
-    refresher = SimpleNamespace(expect=expect, arrived=noted.append, admin_changed=lambda _name, _admin: None)
+    refresher = SimpleNamespace(expect=expect, arrived=noted.append)
     accounts.watching = SimpleNamespace(refresher=refresher)  # type: ignore[assignment]
     data = {"username": "ann", ARRIVAL: (LoginResult(ANN, {"subject": ANN.subject}, None), BEGUN)}
     await accounts.get_authenticated_user(HANDLER, data)
