@@ -60,6 +60,7 @@ from mlp_hub.service.health.deaths import Deaths
 from mlp_hub.service.health.files import FilesWatch
 from mlp_hub.service.platform import Platform
 from mlp_hub.service.support.limits import ServiceLimits
+from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorization
@@ -289,26 +290,14 @@ def traces_of(settings: Settings) -> str:
 
 def exports_of(settings: Settings) -> tuple[ExportPolicy, ...]:
     """Return the targets of metric points; raise `SettingsError` if a library or a secret for one is missing."""
-    _check_otlp("MLP_METRICS_OTLP_ENDPOINT", settings.metrics_otlp_endpoint)
-    targets = (
-        (
-            "otlp",
-            settings.metrics_otlp_endpoint,
-            settings.metrics_otlp_secrets,
-            settings.metrics_otlp_tenants,
-        ),
-        (
-            "mlflow",
-            settings.metrics_mlflow_url,
-            settings.metrics_mlflow_secrets,
-            settings.metrics_mlflow_tenants,
-        ),
-    )
-    return tuple(
-        ExportPolicy(kind, address, authorization(f"MLP_METRICS_{kind.upper()}_SECRETS", secrets), tenants)
-        for kind, address, secrets, tenants in targets
-        if address
-    )
+    found = []
+    for kind in KINDS.values():
+        if address := getattr(settings, kind.address):
+            if kind.extra == "otlp":
+                _check_otlp(kind.address_label, address)
+            headers = authorization(kind.secrets_label, getattr(settings, kind.secrets))
+            found.append(ExportPolicy(kind.name, address, headers, getattr(settings, kind.tenants)))
+    return tuple(found)
 
 
 def _check_otlp(label: str, address: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.settings.values import SettingsError, check_http, secrets_of, setting
 
 
@@ -51,13 +52,9 @@ class ExportSettings:
 
     def check_exports(self) -> None:
         """Raise `SettingsError` if points could never be exported."""
-        check_target("MLP_METRICS_OTLP_ENDPOINT", self.metrics_otlp_endpoint)
-        check_target("MLP_METRICS_MLFLOW_URL", self.metrics_mlflow_url)
-        for label, path in (
-            ("MLP_METRICS_OTLP_SECRETS", self.metrics_otlp_secrets),
-            ("MLP_METRICS_MLFLOW_SECRETS", self.metrics_mlflow_secrets),
-        ):
-            authorization(label, path)
+        for kind in KINDS.values():
+            check_target(kind.address_label, getattr(self, kind.address))
+            authorization(kind.secrets_label, getattr(self, kind.secrets))
 
 
 def check_target(label: str, value: str) -> None:
