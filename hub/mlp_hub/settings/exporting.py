@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.settings.values import SettingsError, check_http, secrets_of, setting
 
 
@@ -52,9 +51,12 @@ class ExportSettings:
 
     def check_exports(self) -> None:
         """Raise `SettingsError` if points could never be exported."""
-        for kind in KINDS.values():
-            check_target(kind.address_label, getattr(self, kind.address))
-            authorization(kind.secrets_label, getattr(self, kind.secrets))
+        for name in ExportSettings.__annotations__:
+            label, value = f"MLP_{name.upper()}", getattr(self, name)
+            if name.endswith("_secrets"):
+                authorization(label, value)
+            elif isinstance(value, str):
+                check_target(label, value)
 
 
 def check_target(label: str, value: str) -> None:

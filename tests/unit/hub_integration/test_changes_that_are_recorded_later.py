@@ -189,7 +189,9 @@ async def test_a_change_that_was_recorded_without_an_answer_is_recorded_once(hub
 
 async def test_nothing_is_recorded_before_what_happened_earlier(hub: Hub) -> None:
     hub.keep("ann")
-    assert not await hub.delivery.tell(hub.db, news("token_ended", "bob", actor="bob")), "it goes behind ann's"
+    assert not await hub.delivery.tell(hub.db, news("token_ended", "bob", actor="bob")), (
+        "it goes behind ann's"
+    )
     assert hub.service.calls == 0
     await hub.delivery.catch_up(hub.db)
     assert hub.service.users() == ["ann"]
@@ -202,16 +204,17 @@ async def test_what_is_recorded_next_waits_for_a_round_that_begins_after_it(hub:
     hub.delivery.install(hub.service, retry_s=outbox.RETRY_MOST_S)
     hub.keep("ann")
     next_waits: list[asyncio.Task[None]] = []
+    begun = asyncio.Event()
 
     def refuse_once(_user: str) -> None:
         if not next_waits:
             next_waits.append(asyncio.ensure_future(hub.delivery.catch_up(hub.db)))
+            begun.set()
             raise ServiceRefused("not now", "Unavailable")
 
     hub.service.before = refuse_once
     hub.delivery.begin(hub.db)
-    while not next_waits:
-        await asyncio.sleep(0)
+    await begun.wait()
     await next_waits[0]
     assert (hub.service.users(), hub.kept()) == (["ann"], [])
 

@@ -19,7 +19,12 @@ def test_a_team_that_moved_in_brings_no_past_and_neither_do_those_below_it() -> 
 
 def test_a_move_within_the_subtree_hides_nothing_and_the_last_of_several_moves_in_counts() -> None:
     parents = {"a": "top", "b": "a", "c": "b"}
-    moves = [ParentMove(9, "c", "a"), ParentMove(8, "a", "else"), ParentMove(7, "a", "top"), ParentMove(3, "a", None)]
+    moves = [
+        ParentMove(9, "c", "a"),
+        ParentMove(8, "a", "else"),
+        ParentMove(7, "a", "top"),
+        ParentMove(3, "a", None),
+    ]
     assert below_since("top", parents, moves) == {"top": 0, "a": 8, "b": 8, "c": 8}
     assert below_since("top", parents, [ParentMove(9, "c", "a"), ParentMove(8, "b", "top")]) == {
         "top": 0, "a": 0, "b": 0, "c": 0,

@@ -202,7 +202,9 @@ class Delivery:
                 if isinstance(error, SQLAlchemyError):
                     db.rollback()
                 left = True
-            if not (left and self._woken.is_set()):  # else somebody waits for a round that begins after their call
+            if not (
+                left and self._woken.is_set()
+            ):  # else somebody waits for a round that begins after their call
                 self._rests.set()
             if not left:
                 return
@@ -237,7 +239,7 @@ async def _delivered(service: Service, db: Any, row: OutboxEntry) -> bool:
     """Deliver one entry; return False if the service refuses it. Raises `ServiceUnreachable`."""
     kind, user, at = str(row.kind), str(row.user), row.at
     try:
-        deliver, fields = KINDS[kind], json.loads(row.fields)
+        deliver, fields = KINDS[kind], json.loads(str(row.fields))
         if at is not None and time.time() - at > LATE_S:
             fields["at"] = at
         await deliver(service, db, user, fields)

@@ -301,7 +301,9 @@ class PointExporter:
         self.trouble = None
         points, left_out = sum(len(part.points) for part in parts), points_of(parts, rejected)
         if left_out:
-            log.warning("%s left out %d values of %d metric points of jobs or more", self._title, rejected, left_out)
+            log.warning(
+                "%s left out %d values of %d metric points of jobs or more", self._title, rejected, left_out
+            )
         self._events.exported.add(self.kind, "sent", amount=points - left_out)
         self._events.exported.add(self.kind, "dropped", amount=left_out)
         self._sizes.taken()

@@ -86,7 +86,9 @@ def test_left_out_values_are_at_least_so_many_points(values: int, points: int) -
 
 
 def _part(*sizes: int) -> Any:
-    return SimpleNamespace(points=[SimpleNamespace(values=dict.fromkeys(map(str, range(n)), 1.0)) for n in sizes])
+    return SimpleNamespace(
+        points=[SimpleNamespace(values=dict.fromkeys(map(str, range(n)), 1.0)) for n in sizes]
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))

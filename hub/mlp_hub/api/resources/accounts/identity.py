@@ -40,9 +40,7 @@ async def note_once(
 ) -> None:
     """Write down what the hub reports of somebody, with the time of it if the report is late."""
     late = {} if news.at is None else {"at": utc_text(news.at)}
-    await call.platform.users.note(
-        action, call.user, actor=actor, detail={**detail, **late}, once=news.once
-    )
+    await call.platform.users.note(action, call.user, actor=actor, detail={**detail, **late}, once=news.once)
 
 
 async def standing(call: Call) -> str:

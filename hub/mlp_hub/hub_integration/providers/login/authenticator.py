@@ -142,7 +142,9 @@ class CompanyAccounts(NativeAccounts):
             records.remember(self.db, name)
         ended_logins.clear(self.db, name)
         provider_sessions.note(self.db, name, str(arrival.auth_state.get("session") or ""))
-        if (admin := self._admin_change(name, identity)) is not None:  # JupyterHub makes the change right after this
+        if (
+            admin := self._admin_change(name, identity)
+        ) is not None:  # JupyterHub makes the change right after this
             outbox.keep(self.db, outbox.news("group_admin", name, admin=admin))
         self.db.commit()
         if self.watching is not None:
