@@ -89,7 +89,7 @@ class TokenMade(Request):
 
 
 class HubNews(Request, kw_only=True):
-    """Common part of what the hub reports once: with the same key `once` it is recorded once within a day.
+    """Common part of reports of the hub: reports with the same key `once` are recorded once within a day.
 
     `at` is the time of the change in seconds since 1970, if it is recorded later.
     """

@@ -36,7 +36,7 @@ class IdleServer:
         """Return it `passed` seconds later; `idle_s` is as it reports now, None if it did not report lately.
 
         A countdown stops where the server is used, where its owner keeps it, and where the team has no policy. It pauses while
-        there is no report.
+        reports are missing.
         """
         kept = max(0.0, self.kept_s - passed)
         if policy is None:

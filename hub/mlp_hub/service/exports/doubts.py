@@ -33,14 +33,14 @@ class ExportDoubts:
         return bool(self._not_taken)
 
     def failed(self, uid: str) -> float | None:
-        """Note a fault of the target at a job's points; return the wait before the next try, None if they are to be dropped."""
+        """Note a fault of the target at a job's points; return the wait before the next try; None: drop them."""
         if self._faults[uid] + 1 >= MOST_FAULTS:
             return None
         self._faults[uid] += 1
         return wait_after(self._faults[uid], self._retry_s, self._most_s)
 
     def not_taken(self, uid: str) -> bool:
-        """Note that the target took no points of a job, alone in its request; return whether they are to be dropped."""
+        """Note that the target took no points of a job, alone in its request; return whether to drop them."""
         if self._passed_over[uid] >= MOST_DOUBTS:
             return True
         self._not_taken[uid] = None

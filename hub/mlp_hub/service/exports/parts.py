@@ -75,7 +75,7 @@ def part_of(tx: Tx, exporter: str, uid: str, values: int) -> ExportPart | None:
 
 
 def points_of(parts: Sequence[ExportPart], values: int) -> int:
-    """Return how many points of these parts lack a value, at least, if a target left out so many values of them.
+    """Return how many points of these parts lack a value, at least, if a target left out a number of `values`.
 
     A target tells the number of values, and not whose they are. A point has as many values as the program reported together.
     """

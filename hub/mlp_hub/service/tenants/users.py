@@ -23,7 +23,7 @@ FIRST_LOGIN = msg("at the first login")
 TOKEN_USES_S = 400 * 24 * 3600
 """Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
 _NEWS = "/hub"
-"""Owner of the keys of what the hub reports; no user has this name."""
+"""Owner of the keys of the hub's reports; no user has this name."""
 MOST_LANGUAGES = 10_000
 """Safety: users whose language is remembered: bounds memory."""
 
