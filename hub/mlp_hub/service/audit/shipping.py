@@ -19,7 +19,7 @@ from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.service.audit.receivers import append_lines, send_to_syslog, syslog_message, time_text
 from mlp_hub.service.config import AuditPolicy, SyslogReceiver
 from mlp_hub.service.health.problems import Problem
-from mlp_hub.service.support.backoff import RetryWaits
+from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import ShippedLink
 from mlp_hub.store.tx import Tx

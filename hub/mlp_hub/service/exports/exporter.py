@@ -25,8 +25,8 @@ from mlp_hub.service.exports.sizes import RequestSizes
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.backoff import RetryWaits
 from mlp_hub.service.support.point_targets import KINDS
+from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Appended, ExportCursor
 from mlp_hub.store.tx import Tx

@@ -18,7 +18,7 @@ from mlp_hub.service.monitoring.instruments import CountedMetric
 from mlp_hub.service.monitoring.trace_spans import Span, spans_of
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.backoff import RetryWaits
+from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
