@@ -118,11 +118,12 @@ async def test_an_entry_that_is_refused_for_long_holds_up_no_other(hub: Hub) -> 
 
 async def test_entries_of_another_version_and_torn_ones_hold_up_no_other(hub: Hub) -> None:
     hub.db.add(OutboxEntry(kind="of-tomorrow", user="ann", fields="{}"))
-    hub.db.add(OutboxEntry(kind="token_ended", user="bob", fields="{"))
+    for torn in ("{", "[]", "7", '{"once": 7'):
+        hub.db.add(OutboxEntry(kind="token_ended", user="bob", fields=torn))
     hub.keep("eve")
     hub.delivery.begin(hub.db)
     await hub.delivery.catch_up(hub.db)
-    assert (hub.service.users(), hub.kept()) == (["eve"], ["ann", "bob"])
+    assert (hub.service.users(), hub.kept()) == (["eve"], ["ann", *["bob"] * 4])
     hub.db.query(OutboxEntry).delete()
     await hub.delivered()
 

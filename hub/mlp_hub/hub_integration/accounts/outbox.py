@@ -243,7 +243,7 @@ async def _delivered(service: Service, db: Any, row: OutboxEntry) -> bool:
         if at is not None and time.time() - at > LATE_S:
             fields["at"] = at
         await deliver(service, db, user, fields)
-    except (ServiceRefused, KeyError, ValueError) as error:
+    except (ServiceRefused, LookupError, TypeError, ValueError) as error:  # or nobody can read it
         log.warning("%s of %s is not in the audit log yet: %s", kind, user, error)
         return False
     return True
