@@ -14,7 +14,7 @@ from jupyterhub import orm
 from sqlalchemy import text
 
 from mlp_hub.hub_integration.accounts import outbox
-from mlp_hub.hub_integration.accounts.outbox import Delivery, OutboxEntry, news
+from mlp_hub.hub_integration.accounts.outbox import OutboxDelivery, OutboxEntry, news
 from mlp_hub.hub_integration.providers.records import ended_logins
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 
@@ -70,7 +70,7 @@ class Hub:
             self.db.bind.dispose()
         self.db = orm.new_session_factory(f"sqlite:///{self._file}")()
         outbox.open_table(self.db)
-        self.delivery = Delivery()
+        self.delivery = OutboxDelivery()
         self.delivery.install(self.service, retry_s=0.001)
 
     def keep(self, *users: str) -> None:

@@ -33,7 +33,7 @@ LATE_S = 10.0
 """Tuning: seconds after which an entry names the time of its change: the log has the time of its recording anyway."""
 
 
-class Service(Protocol):
+class RightsRecorder(Protocol):
     """Part of the platform's service that is needed; each call has the fields of its request."""
 
     async def token_ended(self, user: str, **fields: object) -> None:
@@ -58,7 +58,7 @@ class OutboxEntry(orm.Base):  # type: ignore[misc]  # jupyterhub is untyped
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class OutboxNews:
     """Change of somebody's rights to tell the service: `kind` is one of `KINDS`, `fields` those of the request."""
 
     kind: str
@@ -66,34 +66,34 @@ class News:
     fields: dict[str, Any]
 
 
-def news(kind: str, user: str, **fields: object) -> News:
+def news(kind: str, user: str, **fields: object) -> OutboxNews:
     """Return a change with a key, by which the service records it once."""
-    return News(kind, user, {**fields, "once": secrets.token_hex(16)})
+    return OutboxNews(kind, user, {**fields, "once": secrets.token_hex(16)})
 
 
 # -------------------------------------------------------------------------- kinds
 
 
-async def _token_ended(service: Service, _db: Any, user: str, fields: dict[str, Any]) -> None:
+async def _token_ended(service: RightsRecorder, _db: Any, user: str, fields: dict[str, Any]) -> None:
     await service.token_ended(user, **fields)
 
 
-async def _account(service: Service, _db: Any, user: str, fields: dict[str, Any]) -> None:
+async def _account(service: RightsRecorder, _db: Any, user: str, fields: dict[str, Any]) -> None:
     await service.changing(user, **fields)
 
 
-async def _group_admin(service: Service, _db: Any, user: str, fields: dict[str, Any]) -> None:
+async def _group_admin(service: RightsRecorder, _db: Any, user: str, fields: dict[str, Any]) -> None:
     # a report of this kind changes nobody's places
     await service.report_identity(user, ended="session", **fields)
 
 
-async def _login_ended(service: Service, db: Any, user: str, fields: dict[str, Any]) -> None:
+async def _login_ended(service: RightsRecorder, db: Any, user: str, fields: dict[str, Any]) -> None:
     # they may be in again by now, and then keep their places
     ended = "disabled" if user in ended_logins.of(db, "disabled") else "session"
     await service.report_identity(user, ended=ended, **fields)
 
 
-KINDS: dict[str, Callable[[Service, Any, str, dict[str, Any]], Awaitable[None]]] = {
+KINDS: dict[str, Callable[[RightsRecorder, Any, str, dict[str, Any]], Awaitable[None]]] = {
     "token_ended": _token_ended,
     "account": _account,
     "group_admin": _group_admin,
@@ -113,7 +113,7 @@ def open_table(db: Any) -> None:
     ended_logins.ensure_table(db)
     OutboxEntry.__table__.create(db.bind, checkfirst=True)
     known = set(inspect(db.connection()).get_table_names())
-    moved: list[News] = []
+    moved: list[OutboxNews] = []
     if "mlp_unrecorded_ends" in known:
         rows = db.execute(text('SELECT "user", fields FROM mlp_unrecorded_ends ORDER BY id'))
         moved += [news("token_ended", row.user, **json.loads(row.fields)) for row in rows]
@@ -131,29 +131,29 @@ def open_table(db: Any) -> None:
     db.commit()
 
 
-def keep(db: Any, told: News) -> None:
+def keep(db: Any, told: OutboxNews) -> None:
     """Keep an entry and begin to deliver it; the caller commits it with its change, before it awaits anything."""
     db.add(_entry(told, time.time()))
     DELIVERY.begin(db)
 
 
-def _entry(told: News, at: float | None) -> OutboxEntry:
+def _entry(told: OutboxNews, at: float | None) -> OutboxEntry:
     return OutboxEntry(kind=told.kind, user=told.user, fields=json.dumps(told.fields), at=at)
 
 
 # ----------------------------------------------------------------------- delivery
 
 
-class Delivery:
+class OutboxDelivery:
     """Delivers the entries of this process' hub, from `install` on; `retry_s` is the first wait after a failure."""
 
     def __init__(self) -> None:
-        self._service: Service | None = None
+        self._service: RightsRecorder | None = None
         self._retry_s = RETRY_S
         self._task: asyncio.Task[None] | None = None
         self._woken = self._rests = asyncio.Event()
 
-    def install(self, service: Service | None, *, retry_s: float = RETRY_S) -> None:
+    def install(self, service: RightsRecorder | None, *, retry_s: float = RETRY_S) -> None:
         """Deliver to this service; None: deliver nothing."""
         self._service, self._retry_s = service, retry_s
 
@@ -169,7 +169,7 @@ class Delivery:
             self._woken.set()
             self._rests.clear()
 
-    async def tell(self, db: Any, told: News) -> bool:
+    async def tell(self, db: Any, told: OutboxNews) -> bool:
         """Tell the service now; return False if the caller has to keep the entry: the service or others are behind."""
         if self._service is None or _next(db, 0) is not None:
             return False
@@ -190,7 +190,7 @@ class Delivery:
             async with asyncio.timeout(PATIENCE_S):
                 await self._rests.wait()
 
-    async def _deliver_all(self, db: Any, service: Service) -> None:
+    async def _deliver_all(self, db: Any, service: RightsRecorder) -> None:
         failures = 0
         while True:
             self._woken.clear()
@@ -214,7 +214,7 @@ class Delivery:
                     await self._woken.wait()
 
 
-async def _round(db: Any, service: Service) -> tuple[bool, bool]:
+async def _round(db: Any, service: RightsRecorder) -> tuple[bool, bool]:
     """Deliver all entries in their order; return whether one was delivered, and whether refused ones are left.
 
     A refused entry holds up none of those behind it. Raises `ServiceUnreachable`.
@@ -231,11 +231,11 @@ async def _round(db: Any, service: Service) -> tuple[bool, bool]:
     return delivered, bool(refused)
 
 
-DELIVERY = Delivery()
+DELIVERY = OutboxDelivery()
 """Delivery of this process: JupyterHub's handlers are patched, and have no other place for it."""
 
 
-async def _delivered(service: Service, db: Any, row: OutboxEntry) -> bool:
+async def _delivered(service: RightsRecorder, db: Any, row: OutboxEntry) -> bool:
     """Deliver one entry; return False if the service refuses it. Raises `ServiceUnreachable`."""
     kind, user, at = str(row.kind), str(row.user), row.at
     try:

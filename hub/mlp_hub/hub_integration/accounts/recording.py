@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlp_hub.hub_integration.accounts import outbox
-from mlp_hub.hub_integration.accounts.outbox import DELIVERY, News, news
+from mlp_hub.hub_integration.accounts.outbox import DELIVERY, OutboxNews, news
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.configure import SERVICE, socket_url
 from mlp_hub.settings import Settings
@@ -51,7 +51,7 @@ async def record(handler: Any, name: str, action: str, **fields: object) -> None
         ) from error
 
 
-async def record_removal(handler: Any, name: str, action: str, **fields: object) -> News | None:
+async def record_removal(handler: Any, name: str, action: str, **fields: object) -> OutboxNews | None:
     """Record a change that takes something away; return the entry to keep with it if the service cannot record it now."""
     if _records_itself(handler):
         return None
