@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
+from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities, authorization
 
@@ -34,37 +35,24 @@ def traces_of(settings: Settings) -> str:
 
 def exports_of(settings: Settings) -> tuple[ExportPolicy, ...]:
     """Return the targets of metric points; raise `SettingsError` if a library or a secret for one is missing."""
-    _check_otlp("MLP_METRICS_OTLP_ENDPOINT", settings.metrics_otlp_endpoint)
-    targets = (
-        (
-            "otlp",
-            settings.metrics_otlp_endpoint,
-            settings.metrics_otlp_secrets,
-            settings.metrics_otlp_tenants,
-            settings.metrics_otlp_ca,
-            settings.metrics_otlp_compression == "gzip",
-        ),
-        (
-            "mlflow",
-            settings.metrics_mlflow_url,
-            settings.metrics_mlflow_secrets,
-            settings.metrics_mlflow_tenants,
-            settings.metrics_mlflow_ca,
-            False,
-        ),
-    )
-    return tuple(
-        ExportPolicy(
-            kind,
-            address,
-            authorization(f"MLP_METRICS_{kind.upper()}_SECRETS", secrets),
-            tenants,
-            authorities(f"MLP_METRICS_{kind.upper()}_CA", ca),
-            packed,
+    found = []
+    for kind in KINDS.values():
+        address = getattr(settings, kind.address)
+        if not address:
+            continue
+        if kind.extra == "otlp":
+            _check_otlp(kind.address_label, address)
+        found.append(
+            ExportPolicy(
+                kind.name,
+                address,
+                authorization(kind.secrets_label, getattr(settings, kind.secrets)),
+                getattr(settings, kind.tenants),
+                authorities(kind.authorities_label, getattr(settings, kind.authorities)),
+                packed=bool(kind.compression) and getattr(settings, kind.compression) == "gzip",
+            )
         )
-        for kind, address, secrets, tenants, ca, packed in targets
-        if address
-    )
+    return tuple(found)
 
 
 def alertmanager_of(settings: Settings) -> AlertmanagerPolicy | None:

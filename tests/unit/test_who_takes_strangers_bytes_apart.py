@@ -63,7 +63,7 @@ BOUNDED = {
     "executors/simulated/executor.py": "its own journal",
     "helpers.py": "writes it",
     "logs/lines.py": "writes it",
-    "hub_integration/accounts/unrecorded.py": "what it stored itself",
+    "hub_integration/accounts/outbox.py": "what it stored itself",
     "hub_integration/accounts/accounts.py": "bodies of requests: `bodies.py`",
     "hub_integration/auth_state.py": "the hub's own answer",
     "hub_integration/bodies.py": "bodies of requests: `SMALL`, `LARGE` for administrators",

@@ -20,44 +20,35 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import certifi
 
-from mlp_hub.outbound import (
-    alertmanager,
-    mail,
-    mlflow_points,
-    otlp_points,
-    posting,
-    services,
-    traces,
-    webhook,
-)
+from mlp_hub.outbound import alertmanager, mail, posting, services, traces, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
+from mlp_hub.service.support.point_targets import KINDS
 
 LIMIT_S = 25
 """Safety: seconds after which a notice that is still being sent is given up."""
 LOOK_S = 5
 """Safety: seconds after which the check of an address is given up: a person waits for it, and sending checks again."""
+_OF_POINTS = {name: import_module(kind.sends) for name, kind in KINDS.items()}
+"""Modules by kind of target of points. There an unexpected error is a fault at these points, which may not hold up others."""
 _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "mail": mail.send,
     "webhook": webhook.send,
     "service": services.send,
     "traces": traces.send,
-    "otlp": otlp_points.send,
-    "mlflow": mlflow_points.send,
     "alertmanager": alertmanager.send,
+    **{name: module.send for name, module in _OF_POINTS.items()},
 }
 _TARGETS: dict[str, Callable[[], None]] = {
     "traces": traces.prepare,
-    "otlp": otlp_points.prepare,
-    "mlflow": mlflow_points.prepare,
     "alertmanager": alertmanager.prepare,
+    **{name: module.prepare for name, module in _OF_POINTS.items()},
 }
 """Contract: kinds of targets of the operator. A process with the argument `--KIND` sends to that one, and no notices."""
-_OF_POINTS = frozenset({"otlp", "mlflow"})
-"""Kinds for which an unexpected error is a fault at these points, which may not hold up others."""
 
 
 def _done(asked: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,7 @@ from mlp_hub.service.over_time.service import OverTimeService
 from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
+from mlp_hub.service.quota.idle_policies import IdlePolicyService
 from mlp_hub.service.quota.idle_servers import IdleServerStops
 from mlp_hub.service.quota.ledger import PLACE_S, Ledger
 from mlp_hub.service.runs.service import MOST_TEXTS_DELETED, RunService
@@ -568,6 +569,7 @@ class Components(Given):
     quota_requests: Made[QuotaRequests] = Made(
         lambda p: QuotaRequests(p.db, p.tenants, p.clock, p.notices.outbox)
     )
+    idle_policies: Made[IdlePolicyService] = Made(lambda p: IdlePolicyService(p.db, p.clock))
     idle_servers: Made[IdleServerStops] = Made(
         lambda p: IdleServerStops(p.db, p.clock, p.notices.outbox),
         start=IdleServerStops.start,

@@ -87,31 +87,14 @@ class ExportSettings:
 
     def check_exports(self) -> None:
         """Raise `SettingsError` if points could never be exported."""
-        check_target("MLP_METRICS_OTLP_ENDPOINT", self.metrics_otlp_endpoint)
-        check_target("MLP_METRICS_MLFLOW_URL", self.metrics_mlflow_url)
-        check_target("MLP_ALERTMANAGER_URL", self.alertmanager_url)
-        for label, path in (
-            ("MLP_METRICS_OTLP_SECRETS", self.metrics_otlp_secrets),
-            ("MLP_METRICS_MLFLOW_SECRETS", self.metrics_mlflow_secrets),
-            ("MLP_ALERTMANAGER_SECRETS", self.alertmanager_secrets),
-        ):
-            authorization(label, path)
-        for label, path, of, address in (
-            (
-                "MLP_METRICS_OTLP_CA",
-                self.metrics_otlp_ca,
-                "MLP_METRICS_OTLP_ENDPOINT",
-                self.metrics_otlp_endpoint,
-            ),
-            (
-                "MLP_METRICS_MLFLOW_CA",
-                self.metrics_mlflow_ca,
-                "MLP_METRICS_MLFLOW_URL",
-                self.metrics_mlflow_url,
-            ),
-            ("MLP_ALERTMANAGER_CA", self.alertmanager_ca, "MLP_ALERTMANAGER_URL", self.alertmanager_url),
-        ):
-            check_authorities(label, path, of, address)
+        for name in ExportSettings.__annotations__:
+            of, _, last = name.rpartition("_")
+            if last not in {"endpoint", "url"}:
+                continue
+            label, address, before = f"MLP_{name.upper()}", getattr(self, name), f"MLP_{of.upper()}"
+            check_target(label, address)
+            authorization(f"{before}_SECRETS", getattr(self, f"{of}_secrets"))
+            check_authorities(f"{before}_CA", getattr(self, f"{of}_ca"), label, address)
 
 
 def check_target(label: str, value: str) -> None:

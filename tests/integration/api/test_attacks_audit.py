@@ -311,8 +311,9 @@ def tree(own: ApiRig) -> ApiRig:
     own.tenant("oak-a-b", "bea")
     own.tenant("elm", "emil")
     for name, parent in (("oak-a", "oak"), ("oak-a-b", "oak-a")):
-        body = {"parent": parent, "description": "=cmd|' /C calc'!A0"}
-        assert own.ask("PUT", f"/tenants/{name}", body, token=own.root_user).status == 200
+        for more in ({}, {"description": "=cmd|' /C calc'!A0"}):
+            body = {"parent": parent, **more}
+            assert own.ask("PUT", f"/tenants/{name}", body, token=own.root_user).status == 200
     for name in ("oak", "elm"):
         assert (
             own.ask("PUT", f"/tenants/{name}", {"description": "@SUM(1)"}, token=own.root_user).status == 200
@@ -383,8 +384,8 @@ def test_entries_of_an_earlier_team_of_the_name_and_of_a_team_that_moved_away_ar
 ) -> None:
     olga = tree.hub.user("olga", "olga-token")
     tree.tenant("oak-old", "otto")
-    body = {"parent": "oak", "description": "secret of the first"}
-    assert tree.ask("PUT", "/tenants/oak-old", body, token=tree.root_user).status == 200
+    for body in ({"parent": "oak"}, {"parent": "oak", "description": "secret of the first"}):
+        assert tree.ask("PUT", "/tenants/oak-old", body, token=tree.root_user).status == 200
     assert b"secret of the first" in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
     assert tree.ask("DELETE", "/tenants/oak-old/members/otto", token=tree.root_user).status == 200
     gone = tree.ask("DELETE", "/tenants/oak-old", token=tree.root_user)
@@ -392,10 +393,64 @@ def test_entries_of_an_earlier_team_of_the_name_and_of_a_team_that_moved_away_ar
     assert "oak-old" not in tenants_in(tree, "oak", olga)
     tree.tenant("oak-old", "otto")
     assert tree.ask("PUT", "/tenants/oak-old", {"parent": "oak"}, token=tree.root_user).status == 200
+    assert "oak-old" not in tenants_in(tree, "oak", olga), "the move itself tells how the team was before"
+    body = {"parent": "oak", "description": "new"}
+    assert tree.ask("PUT", "/tenants/oak-old", body, token=tree.root_user).status == 200
     assert b"secret of the first" not in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
     assert "oak-old" in tenants_in(tree, "oak", olga)
     assert tree.ask("PUT", "/tenants/oak-old", {"parent": "elm"}, token=tree.root_user).status == 200
     assert "oak-old" not in tenants_in(tree, "oak", olga)
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_what_a_team_did_before_it_moved_below_another_is_in_no_export_of_that(
+    tree: ApiRig, form: str
+) -> None:
+    """An admin of a team takes a team over, and reads its past: neither the first time nor after a second move."""
+    olga, emil = (tree.hub.user(name, f"{name}-token") for name in ("olga", "emil"))
+
+    def put(name: str, parent: str | None, said: str) -> None:
+        body = {"description": said} | ({} if parent is None else {"parent": parent})
+        assert tree.ask("PUT", f"/tenants/{name}", body, token=tree.root_user).status == 200
+
+    def seen(team: str, token: str) -> set[str]:
+        body = tree.ask("GET", f"/tenants/{team}/{form}", token=token).body.decode()
+        return {said for said in ("at-home", "at-oak", "at-elm", "at-last", "of-leaf") if said in body}
+
+    root, leaf = f"ash-{form[-3:]}", f"ash-leaf-{form[-3:]}"
+    tree.tenant(root)
+    tree.tenant(leaf)
+    put(root, None, "at-home")
+    put(leaf, root, "of-leaf")
+    put(leaf, root, "")
+    try:
+        put(root, "oak", "at-oak")
+        put(root, "oak", "")
+        assert seen("oak", olga) == {"at-oak"}, "of the move and before it nothing, of the team below neither"
+        put(root, "elm", "at-elm")
+        put(root, "elm", "")
+        assert (seen("oak", olga), seen("elm", emil)) == (set(), {"at-elm"})
+        put(root, "oak", "at-elm")  # back again, within the minutes in which equal entries are one
+        put(root, "oak", "at-last")
+        assert seen("oak", olga) - {"at-last"} <= {"at-elm"}
+        assert "at-last" in seen("oak", olga)
+        assert "of-leaf" not in seen("oak", olga)
+        put(leaf, "oak", "of-leaf")  # within oak: it was below it before, so the entry of this move is oak's
+        assert "of-leaf" in seen("oak", olga)
+    finally:
+        put(leaf, None, "")
+        put(root, None, "")
+
+
+def test_a_move_that_is_repeated_at_once_opens_no_past(tree: ApiRig) -> None:
+    """Equal entries of some minutes are one in the log, with the number of the first."""
+    olga = tree.hub.user("olga", "olga-token")
+    tree.tenant("fir")
+    move, back = {"parent": "oak"}, {"description": ""}
+    for body in (move, back, {"description": "between"}, back, move):
+        assert tree.ask("PUT", "/tenants/fir", body, token=tree.root_user).status == 200
+    assert b"between" not in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
+    assert tree.ask("PUT", "/tenants/fir", {}, token=tree.root_user).status == 200
 
 
 def test_no_cell_of_a_teams_file_is_a_formula(tree: ApiRig) -> None:

@@ -126,7 +126,7 @@ async def test_the_service_reads_each_metric_that_its_rules_compare(tmp_path: Pa
         read = SampleHistory(RULES).metrics
         unread = read - set(await rig.platform.monitoring.samples(read))
     assert unread == set(UNREAD_HERE), (
-        f"add the family of {sorted(unread - set(UNREAD_HERE))} to Monitoring.samples, or its reason to UNREAD_HERE"
+        f"add the family of {sorted(unread - set(UNREAD_HERE))} to Monitoring._families, `for_rules` too, or its reason to UNREAD_HERE"
     )
 
 

@@ -20,10 +20,11 @@ from mlp_hub.domain.jobs.idle_gpus import LONG_S, MOST_KEPT_S
 from mlp_hub.domain.notices.notice import Notice
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.idle_policy import IdleKind
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.jobs.idle_jobs import IdleJobs
 from mlp_hub.service.jobs.idle_of_teams import IdleOfTeams
-from mlp_hub.service.quota.idle_servers import MOST_PASSED_S
+from mlp_hub.service.quota.idle_policies import MOST_PASSED_S
 from support.rigs.platform_rig import Rig, node, running_rig
 from support.waiting import until
 
@@ -63,7 +64,7 @@ class Idle:
 
     async def policy(self, after: int = 120, grace: int = 10, tenant: str = "default") -> None:
         asked = IdleJobPolicySet(after_minutes=after, grace_minutes=grace)
-        await self.jobs.set_policy(tenant, asked, actor="lea")
+        await self.rig.platform.idle_policies.put(IdleKind.JOB, tenant, asked, actor="lea")
 
     def does(self, job: Job, gpu: float | None, cpu: float | None = 0.01) -> None:
         """Let the ranks of a job do something from now on."""

@@ -22,7 +22,7 @@ from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.outbound.otlp_points import nanoseconds
 from mlp_hub.service.config import ExportPolicy
-from mlp_hub.service.exports import backlog, exporter
+from mlp_hub.service.exports import backlog, doubts, exporter
 from mlp_hub.service.exports.exporter import PointExporter
 from support.certificates import certificate
 from support.monitoring.receivers import Receiver
@@ -315,7 +315,7 @@ async def test_jobs_whose_names_a_filter_forbids_hold_up_no_other_job(
 async def test_points_that_a_filter_forbids_for_long_are_dropped_while_others_are_taken(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "MOST_DOUBTS", 2)
+    monkeypatch.setattr(doubts, "MOST_DOUBTS", 2)
     receiver.forbids = "<script>"
     async with rig_of(tmp_path, receiver.url) as rig:
         bad, good = await running(rig, "bad"), await running(rig, "good")
@@ -326,7 +326,7 @@ async def test_points_that_a_filter_forbids_for_long_are_dropped_while_others_ar
             await until(partial(_has, receiver, good, n), what=f"point {n}")
             if counts(rig)["dropped"]:
                 break
-        assert n > exporter.MOST_DOUBTS
+        assert n > doubts.MOST_DOUBTS
         await sent(rig, n, dropped=3)
         assert receiver.points(bad) == []
 
@@ -342,12 +342,12 @@ async def _has(receiver: Receiver, uid: str, last: int) -> bool:
 async def test_a_fault_of_the_receiver_is_tried_some_times_and_then_costs_these_points_alone(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    receiver.statuses = [500] * exporter.MOST_FAULTS
+    receiver.statuses = [500] * doubts.MOST_FAULTS
     async with rig_of(tmp_path, receiver.url) as rig:
         uid = await running(rig)
         await report(rig, "digits", 1, 2)
         await sent(rig, 0, dropped=2)
-        assert failures(rig) == exporter.MOST_FAULTS - 1
+        assert failures(rig) == doubts.MOST_FAULTS - 1
         receiver.statuses = [500]
         await report(rig, "digits", 3, 4)
         await sent(rig, 2, dropped=2)
@@ -363,12 +363,16 @@ async def test_requests_shrink_until_the_receiver_takes_them(tmp_path: Path, rec
         assert steps(receiver, uid) == [float(n) for n in range(1, 3001)]
 
 
-async def test_values_that_the_receiver_left_out_are_counted(tmp_path: Path, receiver: Receiver) -> None:
-    receiver.rejected = 2
+@pytest.mark.parametrize(("values", "points"), [(1, 1), (2, 1), (3, 2), (10, 5), (99, 5)])
+async def test_values_that_the_receiver_left_out_count_as_the_points_that_lack_them(
+    tmp_path: Path, receiver: Receiver, values: int, points: int
+) -> None:
+    """Each point of this job has two values; the receiver tells a number of values."""
+    receiver.rejected = values
     async with rig_of(tmp_path, receiver.url) as rig:
         await running(rig)
         await report(rig, "digits", 1, 5)
-        await sent(rig, 3, dropped=2)
+        await sent(rig, 5 - points, dropped=points)
 
 
 async def test_an_answer_without_end_costs_nothing_but_its_beginning(

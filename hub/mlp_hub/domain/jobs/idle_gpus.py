@@ -1,4 +1,4 @@
-"""GPUs that a running job holds and does not use: a team's policy for them, and the countdown to the job's end. Pure.
+"""GPUs that a running job holds and does not use: the countdown to the job's end. Pure.
 
 Time is counted in seconds that passed while the GPUs were seen to do nothing, never by the wall clock: a clock that jumps ends no
 job. A look that could not measure pauses the count, so a job that nobody measures is never ended.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from mlp_hub.domain.workload.idle_policy import IdleWorkPolicy
+
 LONG_S = 3600.0
 """Tuning: seconds without use from which on unused GPUs and servers are listed, and the alert MLPGpuIdle counts them."""
 MOST_KEPT_S = 24 * 3600.0
@@ -16,15 +18,6 @@ WORKS_GPU = 0.01
 """Given: the least that the driver measures of an engine, from 0 to 1: any work at all is work."""
 WORKS_CORES = 0.05
 """Tuning: cores that a rank uses at least when it works, as it does while it loads data; a rank that waits uses a hundredth."""
-
-
-@dataclass(frozen=True, slots=True)
-class IdleJobPolicy:
-    """Policy of a tenant: a job whose GPUs are not used for `after_s` seconds ends `grace_s` seconds later."""
-
-    tenant: str
-    after_s: int
-    grace_s: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +35,7 @@ class GpuIdle:
     kept_in_all: float = 0.0
     claims: bool = False
 
-    def after(self, passed: float, works: bool | None, policy: IdleJobPolicy | None) -> GpuIdle:
+    def after(self, passed: float, works: bool | None, policy: IdleWorkPolicy | None) -> GpuIdle:
         """Return it `passed` seconds later. `works` says whether the job was seen to work in that time, None if nothing was measured.
 
         A countdown stops where the job works, where it is kept, and where the team has no policy. It pauses while nothing is measured.

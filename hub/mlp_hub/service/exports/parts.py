@@ -75,6 +75,20 @@ def part_of(tx: Tx, exporter: str, uid: str, values: int) -> ExportPart | None:
     return ExportPart(job, cursor, points[:fit], whole and fit == len(points))
 
 
+def points_of(parts: Sequence[ExportPart], values: int) -> int:
+    """Return how many points of these parts lack a value, at least, if a target left out a number of `values`.
+
+    A target tells the number of values, and not whose they are. A point has as many values as the program reported together.
+    """
+    found = 0
+    for size in sorted((len(point.values) for part in parts for point in part.points), reverse=True):
+        if values <= 0:
+            break
+        values -= size
+        found += 1
+    return found
+
+
 def request_of(parts: Sequence[ExportPart], policy: ExportPolicy) -> str:
     """Return parts as JSON for the sending process; values that are not finite are as Python writes and reads them."""
     target = {"headers": dict(policy.headers), "ca": policy.ca, "packed": policy.packed}

@@ -19,18 +19,18 @@ from mlp_api.jobs import idle_jobs as api
 from mlp_api.jobs import jobs as jobs_api
 from mlp_hub.domain.errors import MLPError, Reason, Refused
 from mlp_hub.domain.jobs import idle_gpus
-from mlp_hub.domain.jobs.idle_gpus import LONG_S, GpuIdle, IdleJobPolicy
+from mlp_hub.domain.jobs.idle_gpus import LONG_S, GpuIdle
 from mlp_hub.domain.jobs.job import PHASES, Job, Phase, Target
 from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenants.account_names import THE_HUB
-from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
+from mlp_hub.domain.workload.idle_policy import IdleKind
 from mlp_hub.executors.base import AttemptWork, Executor
 from mlp_hub.service.jobs import wire
 from mlp_hub.service.jobs.wire import ends_of
 from mlp_hub.service.lifecycle.targets import store_aimed
-from mlp_hub.service.quota.idle_servers import HOUR_S, MINUTE_S, MOST_PASSED_S, USUAL_GRACE_S
+from mlp_hub.service.quota.idle_policies import HOUR_S, MOST_PASSED_S
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.support.runs import found_job
@@ -137,7 +137,7 @@ class IdleJobs:
             def work(tx: Tx, changes: Changes) -> Job:
                 job = found_job(tx, context, user, name)
                 check_counted(job)
-                if tx.idle_job_policies.get(job.spec.tenant) is None:
+                if tx.idle_policies(IdleKind.JOB).get(job.spec.tenant) is None:
                     raise Refused(
                         Reason.WRONG_STATE,
                         msg(
@@ -167,31 +167,6 @@ class IdleJobs:
         attempt, idle = self._idle.get(job.uid, ("", GpuIdle()))
         return idle if attempt == job.attempt else GpuIdle()
 
-    # -------------------------------------------------------------- policy
-
-    async def policy(self, tenant: str) -> api.TenantIdleJobPolicy:
-        """Return a tenant's policy."""
-        return _policy_to_wire(await self._board.db.read(lambda tx: tx.idle_job_policies.get(tenant)))
-
-    async def set_policy(
-        self, tenant: str, asked: api.IdleJobPolicySet, *, actor: str
-    ) -> api.TenantIdleJobPolicy:
-        """Store a tenant's policy. Raises `NotFound`."""
-        new = IdleJobPolicy(tenant, asked.after_minutes * MINUTE_S, asked.grace_minutes * MINUTE_S)
-
-        def work(tx: Tx) -> None:
-            if tx.tenants.get(tenant) is None:
-                raise no_such_tenant(tenant)
-            if new.after_s:
-                tx.idle_job_policies.put(new)
-            else:
-                tx.idle_job_policies.remove(tenant)
-            detail = {"after_minutes": asked.after_minutes, "grace_minutes": asked.grace_minutes}
-            tx.audit.add(self._clock(), actor, "tenant.idle_job_policy", tenant, tenant=tenant, detail=detail)
-
-        await self._board.db.write(work)
-        return _policy_to_wire(new if new.after_s else None)
-
     # --------------------------------------------------------------- looks
 
     async def look(self) -> None:
@@ -205,9 +180,7 @@ class IdleJobs:
                 self._idle = {}
                 return
             works = await self._works(jobs)
-            policies = await self._board.db.read(
-                lambda tx: {one.tenant: one for one in tx.idle_job_policies.all()}
-            )
+            policies = await self._board.db.read(lambda tx: tx.idle_policies(IdleKind.JOB).all())
             seen = []
             for job in jobs:
                 policy = policies.get(job.spec.tenant)
@@ -352,11 +325,3 @@ def _ended(job: Job, idle: GpuIdle) -> Message:
             **said,
         )
     return msg("cancelled: it did not use its GPUs for {time}, and the policy of {tenant} ends that", **said)
-
-
-def _policy_to_wire(policy: IdleJobPolicy | None) -> api.TenantIdleJobPolicy:
-    if policy is None:
-        return api.TenantIdleJobPolicy(after_minutes=0, grace_minutes=USUAL_GRACE_S // MINUTE_S)
-    return api.TenantIdleJobPolicy(
-        after_minutes=policy.after_s // MINUTE_S, grace_minutes=policy.grace_s // MINUTE_S
-    )

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mlp_hub.service.support.point_targets import KINDS
+
 
 class MetricKind(StrEnum):
     """Type of a metric, in the words of Prometheus."""
@@ -288,7 +290,7 @@ TRACES = MetricRow(
 EXPORTED = MetricRow(
     "mlp_points_exported_total",
     _C,
-    "Metric points of jobs by exporter (otlp, mlflow) and result: sent, or dropped because the target refused them or their job was deleted before.",
+    f"Metric points of jobs by exporter ({', '.join(KINDS)}) and result: sent, or dropped because the target refused them or values of them, or their job was deleted before.",
     ("exporter", "result"),
 )
 EXPORT_FAILURES = MetricRow(

@@ -18,7 +18,7 @@ from mlp_hub.service.monitoring.instruments import CountedMetric
 from mlp_hub.service.monitoring.trace_spans import Span, spans_of
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.backoff import wait_after
+from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
@@ -58,8 +58,7 @@ class TraceExport:
         self._endpoint, self._ca = endpoint, ca
         self._counted = counted
         self._gather_s = gather_s
-        self._retry_s = retry_s
-        self._failures = 0  # in a row
+        self._retry = RetryWaits(retry_s, RETRY_MOST_S)
         self._waiting: dict[str, None] = {}
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -107,9 +106,7 @@ class TraceExport:
             except Exception:
                 log.exception("exporting traces failed; it is tried again")
                 passed = False
-            self._failures = 0 if passed else self._failures + 1
-            if self._failures:
-                await asyncio.sleep(wait_after(self._failures, self._retry_s, RETRY_MOST_S))
+            await self._retry.after(passed=passed)
 
     async def _turn(self) -> bool:
         """Export some runs; return False if they have to be exported later."""

@@ -35,7 +35,7 @@ const FIELDS: Record<string, () => string> = {
   state: () => t("state"), program: () => t("program"), programs: () => t("programs"), launcher: () => t("launcher"), env: () => t("variables"), waiting: () => t("waiting"),
   default_tenant: () => t("default team"), user_number: () => t("user number"), applied_for: () => t("requested team"), admin: () => t("platform administrator"), tokens: () => t("tokens"),
   token: () => t("token"), scopes: () => t("scopes"), expires: () => t("expires"), failed: () => t("failed"),
-  hours: () => t("hours"), after_minutes: () => t("minutes without use"), grace_minutes: () => t("minutes of the countdown"),
+  hours: () => t("hours"), at: () => t("time"), after_minutes: () => t("minutes without use"), grace_minutes: () => t("minutes of the countdown"),
   was: () => t("was"), rule: () => t("rule"), until: () => t("until"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
 const MEMBER: Record<string, () => string> = { member: () => t("member"), admin: () => t("admin") };
