@@ -264,8 +264,7 @@ class Jobs(Repo):
         written. Raises `Stale` when it was changed (or removed) since it was read.
         """
         values = {**job_rows.state(job), "version": job.version + 1}
-        done = self._c.execute(_UPDATE, {**values, "b_uid": job.uid, "b_version": job.version})
-        if not done.rowcount:
+        if not self._many(_UPDATE, [{**values, "b_uid": job.uid, "b_version": job.version}]):
             raise Stale(job)
         return changed(job, version=job.version + 1)
 
