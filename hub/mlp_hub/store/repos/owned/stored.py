@@ -119,7 +119,7 @@ class StoredItems(Repo):
 
     def put_outputs(self, items: Iterable[StoredItem]) -> None:
         """Store directories of jobs, and charge each of their owners in each tenant once."""
-        whose = {}
+        whose: dict[tuple[str, str], None] = {}
         for item in items:
             self._store(ITEMS, item)
             whose[item.user, item.tenant] = None
