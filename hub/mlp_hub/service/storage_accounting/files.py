@@ -44,8 +44,7 @@ PART = 64
 HOME_AFTER_S = 1.0
 """Tuning: seconds from the end of a job to a look at its owner's home: many jobs that end together cause one walk over it."""
 OUTPUTS_EVERY_S = 0.5
-"""Tuning: seconds between two times at which directories of jobs that ended are charged: all of a time together cost little more than
-one, for a charge that comes that much later."""
+"""Tuning: seconds between two charges of the directories of ended jobs: fewer statements for each job, for later charges."""
 TOGETHER = 200
 """Tuning: jobs' directories that nobody ever measured, as of an older hub, that one sweep takes on: size of a lot, for how long it
 takes until all are charged."""
@@ -61,7 +60,7 @@ class _Charge:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Directory of a job as measured: its size, and the stored state that it was measured for."""
+    """Measured directory of a job: its size, and the stored state at that time."""
 
     uid: str
     used: int
@@ -70,7 +69,7 @@ class _Output:
 
 
 _Found = tuple[Job | None, StoredItem | None, int]
-"""What is stored of a job's directory: the job, the charge, the bytes of its points."""
+"""Stored state of a job's directory: the job, the charge, the bytes of its points."""
 
 
 class FileAccounting:
@@ -287,7 +286,7 @@ class FileAccounting:
 
 
 def _until_next(every_s: float) -> float:
-    """Return the seconds until the next of the times that are so far apart: what waits for one goes on together."""
+    """Return the seconds until the next multiple of `every_s` on the loop's clock; all callers of a period get the same moment."""
     return every_s - asyncio.get_running_loop().time() % every_s
 
 
