@@ -59,7 +59,7 @@ class _Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class _Output:
+class _MeasuredOutput:
     """Measured directory of a job: its size, and the stored state at that time."""
 
     uid: str
@@ -68,7 +68,7 @@ class _Output:
     alive: bool
 
 
-_Found = tuple[Job | None, StoredItem | None, int]
+_StoredOutput = tuple[Job | None, StoredItem | None, int]
 """Stored state of a job's directory: the job, the charge, the bytes of its points."""
 
 
@@ -95,8 +95,8 @@ class FileAccounting:
         self._users: frozenset[str] = frozenset()  # of whom something may be running
         self._places_changed = self._backlog = True
         self.full = FullStorages(board, executor.nodes, clock, is_on=self.is_on)
-        self._looks: Batch[str, _Found] = Batch(self._look_at)
-        self._charges: Batch[_Output, _Charge] = Batch(self._charge)
+        self._looks: Batch[str, _StoredOutput] = Batch(self._look_at)
+        self._charges: Batch[_MeasuredOutput, _Charge] = Batch(self._charge)
         queue.serve(HOME, self._home)
         queue.serve(OUTPUT, self._output)
         metrics.points.listeners.append(self.points_changed)
@@ -228,19 +228,19 @@ class FileAccounting:
         key, alive = (OUTPUT, uid), job.phase in HOLDING
         # each by itself: a directory of millions of files keeps no others waiting
         used = await self._used(key, run_of(job), points, written_to=alive)
-        charge = self._charges.submit_item(_Output(uid, used, before, alive))
+        charge = self._charges.submit_item(_MeasuredOutput(uid, used, before, alive))
         return await self._noting(key, charge, used, written_to=alive)
 
-    async def _look_at(self, uids: Sequence[str]) -> Sequence[_Found]:
+    async def _look_at(self, uids: Sequence[str]) -> Sequence[_StoredOutput]:
         """Read what is stored of the directories of jobs."""
 
-        def look(tx: Tx) -> list[_Found]:
+        def look(tx: Tx) -> list[_StoredOutput]:
             jobs, items, sizes = tx.jobs.among(SYSTEM, uids), tx.stored.among(uids), tx.metrics.sizes(uids)
             return [(jobs.get(uid), items.get(uid), sizes.get(uid, 0)) for uid in uids]
 
         return await self._db.read(look)
 
-    async def _charge(self, outputs: Sequence[_Output]) -> Sequence[_Charge]:
+    async def _charge(self, outputs: Sequence[_MeasuredOutput]) -> Sequence[_Charge]:
         """Store the sizes of the directories of jobs, of different ones, in one transaction."""
 
         def work(tx: Tx) -> list[_Charge]:
@@ -290,7 +290,7 @@ def _until_next(every_s: float) -> float:
     return every_s - asyncio.get_running_loop().time() % every_s
 
 
-def _item_of(job: Job, output: _Output, tenant: str) -> StoredItem:
+def _item_of(job: Job, output: _MeasuredOutput, tenant: str) -> StoredItem:
     title = names.reference(job.spec.name, job.run)
     return StoredItem(
         job.uid,
