@@ -247,6 +247,7 @@ class Components(Given):
         ),
         start=FileAccounting.start,
         tidy=FileAccounting.tidy,
+        stand_by=(StopStage.WORKERS, FileAccounting.stop),
     )
     networks: Made[Networks] = Made(lambda p: Networks(p.db, p.policy.job_network))
     reconciler: Made[Reconciler] = Made(
