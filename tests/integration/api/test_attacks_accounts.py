@@ -337,7 +337,7 @@ def test_nobody_but_the_hub_writes_about_its_changes(rig: ApiRig) -> None:
     assert changes(rig, "bob")[-1] == ("admin", "user.admin", {"admin": True})
 
 
-def test_what_the_hub_reports_again_is_recorded_once_and_late_news_have_their_time(rig: ApiRig) -> None:
+def test_a_repeated_report_of_the_hub_is_recorded_once_and_late_news_have_their_time(rig: ApiRig) -> None:
     told = {"actor": "admin", "action": "user.logout", "once": "k1", "at": 1_900_000_000.0}
     before = len(changes(rig, "eva"))
     for _ in range(3):

@@ -403,9 +403,7 @@ def test_entries_of_an_earlier_team_of_the_name_and_of_a_team_that_moved_away_ar
 
 
 @pytest.mark.parametrize("form", FILES)
-def test_what_a_team_did_before_it_moved_below_another_is_in_no_export_of_that(
-    tree: ApiRig, form: str
-) -> None:
+def test_an_export_leaves_out_entries_of_a_team_from_before_its_move(tree: ApiRig, form: str) -> None:
     """An admin of a team takes a team over, and reads its past: neither the first time nor after a second move."""
     olga, emil = (tree.hub.user(name, f"{name}-token") for name in ("olga", "emil"))
 

@@ -264,7 +264,7 @@ async def test_a_gang_is_measured_where_each_of_its_pods_is() -> None:
     assert executor(api, made)._believed(CLAIM, TOLD) == TOLD
 
 
-async def test_a_metrics_server_that_is_down_is_no_cluster_that_is_down() -> None:
+async def test_a_metrics_server_that_is_down_leaves_the_cluster_up() -> None:
     class Client:
         async def serves(self, kind: Kind) -> bool:
             if kind.group == "metrics.k8s.io" or kind == self.down:

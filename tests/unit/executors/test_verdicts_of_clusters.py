@@ -451,7 +451,7 @@ def test_ranks_show_what_they_use_while_they_run_and_what_it_was_afterwards() ->
     assert then == (None, None, 0.4, 0.9, 18, 30)
 
 
-def test_what_a_rank_says_of_its_use_is_no_more_than_the_cluster_measures() -> None:
+def test_a_ranks_report_of_its_use_counts_up_to_the_measure_of_the_cluster() -> None:
     lie = RankUse(8.0, 9000, 7.0, 8.0, 9000, 9000)
     measured = {rank: PodUse(0.01, 100, 0.02, 0.03, 90, 110) for rank in (0, 1)}
     told = {0: replace(RUNS, use=lie), 1: replace(FINISHED, use=lie)}

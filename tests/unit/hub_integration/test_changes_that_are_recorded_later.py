@@ -200,7 +200,7 @@ async def test_nothing_is_recorded_before_what_happened_earlier(hub: Hub) -> Non
     assert hub.service.users() == ["ann", "bob"]
 
 
-async def test_what_is_recorded_next_waits_for_a_round_that_begins_after_it(hub: Hub) -> None:
+async def test_the_next_record_waits_for_a_round_that_begins_after_it(hub: Hub) -> None:
     """The round in progress may have found the service away, which is back by now."""
     hub.delivery.install(hub.service, retry_s=outbox.RETRY_MOST_S)
     hub.keep("ann")
