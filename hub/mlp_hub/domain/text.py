@@ -36,7 +36,7 @@ def escaped(text: str) -> str:
 def calling_nobody(text: str) -> str:
     """Break the marks by which a chat calls all of its members, or hides the address of a link: `@all`, `<!channel>`, `[words](address)`.
 
-    A character of no width is put into them, so that people read the same.
+    A character without width within the mark leaves the text readable.
     """
     return _MARK.sub(rf"\g<0>{_NOTHING}", text)
 

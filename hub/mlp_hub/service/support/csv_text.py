@@ -14,7 +14,7 @@ FORMULA_STARTS = (
 )
 """Given: first characters of a formula in a spreadsheet; wide ones count for Chinese or Japanese input."""
 _SPLITS = re.compile(r"[;\t\r\n][\"\s]*")
-"""Given: what some spreadsheets take for the end of a cell: where people write a decimal comma, Excel splits lines at semicolons."""
+"""Given: ends of a cell in some spreadsheets. If the decimal sign is a comma, Excel splits lines at semicolons."""
 
 
 def csv_bytes(lines: Iterable[Sequence[object]]) -> bytes:
