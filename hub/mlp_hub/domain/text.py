@@ -33,6 +33,11 @@ def escaped(text: str) -> str:
     return _ESCAPED.sub(lambda found: repr(found[0])[1:-1], text)
 
 
+def escaped_json(text: str) -> str:
+    r"""Write such characters of a text in JSON as JSON does (`\u009b`): a reader gets the same values, a terminal obeys nothing."""
+    return _DROPPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def calling_nobody(text: str) -> str:
     """Break the marks by which a chat calls all of its members, or hides the address of a link: `@all`, `<!channel>`, `[words](address)`.
 
