@@ -156,6 +156,7 @@ class Platform(Components):
             if row.start is not None:
                 await call(row.start, getattr(self, row.name))
         await self.lease.confirm()  # whoever took it meanwhile is not to be hidden by this one
+        self.queue.start()  # not before: the end of a job concerns most components
         self._leads = self.lease.is_held
         try:
             for led in self.on_lead if self._leads else ():

@@ -303,7 +303,11 @@ class Admission:
             self._forget()
         if self._holders_changed or self._holders is None:
             self._holders_changed = False
-            self._holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+            try:
+                self._holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+            except BaseException:
+                self._holders_changed = True  # the next cycle reads what changed
+                raise
             news = True
         else:
             news = False

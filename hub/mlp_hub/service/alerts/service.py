@@ -183,19 +183,24 @@ class AlertService:
 
     async def _store(self, changes: AlertChanges, now: float) -> None:
         moved = {one.key: (one, new) for one, new in changes.moved}
-        current = self.silences.current(None)
         firing = self._firing() | {new.rule for _, new in moved.values() if new.state is AlertState.FIRING}
-        to_tell = [
-            one
-            for one in self._book.open.values()
-            if one.key not in moved
-            and one.alert.state is AlertState.FIRING
-            and not is_inhibited(one.alert, firing)
-            and _is_untold(one.alert, current, now)
-        ]
-        if not (changes.begun or moved or changes.dropped or to_tell):
+
+        def untold() -> list[OpenAlert]:
+            current = self.silences.current(None)
+            return [
+                one
+                for one in self._book.open.values()
+                if one.key not in moved
+                and one.alert.state is AlertState.FIRING
+                and not is_inhibited(one.alert, firing)
+                and _is_untold(one.alert, current, now)
+            ]
+
+        if not (changes.begun or moved or changes.dropped or untold()):
             return
         admins = await self._platform_admins()
+        # after the answer of the hub: somebody may have asked for silence meanwhile
+        current, to_tell = self.silences.current(None), untold()
         if admins is None:
             # the end of an alert that they were told of waits until somebody knows them
             moved = {

@@ -77,6 +77,8 @@ class FormerMembersServers:
         before = self._ended.get(key)
         if before is not None and now - before < AGAIN_S:
             return
+        if key not in await self._db.read(lambda tx: set(map(_key, self._found(tx)))):
+            return  # the ends of others took time: it is a member again, or another server has the name by now
         await end(row.user, _server(row))
         if before is None:
             await self._db.write(lambda tx: self._note(tx, row))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, RankStatus
@@ -157,7 +158,11 @@ def _summed_up(tx: Tx, uids: Sequence[str]) -> Summed:
 
 
 def _store(tx: Tx, new: Summed) -> None:
-    tx.runs.put_summaries({uid: summary for uid, summary, _ in new})
+    # the points of some may have been deleted since they were read
+    closed = tx.metrics.closed([uid for uid, summary, _ in new if summary.metrics])
+    tx.runs.put_summaries(
+        {uid: replace(summary, metrics={}) if uid in closed else summary for uid, summary, _ in new}
+    )
 
 
 def _peaks(ranks: Sequence[RankStatus]) -> tuple[float | None, int | None]:
