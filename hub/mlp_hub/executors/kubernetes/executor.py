@@ -20,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.jobs.idle_gpus import WORKS_CORES, WORKS_GPU
 from mlp_hub.domain.jobs.job import Failure
@@ -145,7 +146,9 @@ class KubernetesExecutor(SharedVolumeLogs):
         self._lost: dict[str, Observation] = {}  # whose claims went without us
         self._complaints: dict[str, tuple[float, pod_problems.Complaint | None]] = {}
         self._events = no_pods.EventsOfNamespaces(client)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks = [
+            BackgroundTask(work) for work in (self._fence.copy.run, self._tend_all, self._measure_all)
+        ]
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
 
     # -- the interface
@@ -321,10 +324,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         if self._again is not None:
             self._again.cancel()
             self._again = None
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(task.stop() for task in self._tasks))
         await self._cache.close()
 
     # -- acts
@@ -515,14 +515,11 @@ class KubernetesExecutor(SharedVolumeLogs):
     # -- what happens without being asked for
 
     async def _open(self) -> None:
-        if not self._tasks:
+        if not self._tasks[0].is_started:
             self._fence.begin()
             self._cache.begin()
-            self._tasks = [
-                asyncio.ensure_future(self._fence.copy.run()),
-                asyncio.ensure_future(self._tend_all()),
-                asyncio.ensure_future(self._measure_all()),
-            ]
+            for task in self._tasks:
+                task.start()
         await self._cache.synced()
 
     def _vanished(self, claim: AttemptClaim) -> None:

@@ -21,6 +21,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.domain.tenants.tenant import Tenant
@@ -113,7 +114,7 @@ class Admission:
         self._usage_at = 0.0  # when usage was stored
         self._usage_changed = False
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._loop)
         self._refusals = 0  # cycles in a row in which something was refused
         self.watch = CycleWatch()
         self.on_preempted: list[Callable[[Preempt], None]] = []
@@ -132,15 +133,13 @@ class Admission:
         self._waits.begin()
         self._board.on_change(self._board_says)
         self._wake.set()
-        self._task = asyncio.ensure_future(self._loop())
+        self._task.start()
 
     async def stop(self) -> None:
         """End the loop; store what tenants used."""
-        if self._task is None:
+        if not self._task.is_started:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
+        await self._task.stop()
         if self._usage_changed:
             usage = self._usage(self._clock())
             with contextlib.suppress(Unavailable):

@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import MessageError, MLPError, OutOfReach
 from mlp_hub.domain.jobs.job import (
     ALIVE,
@@ -119,7 +120,7 @@ class Reconciler:
         self._moves: Batch[Move, Job] = Batch(self._store_all)
         self._clearing = Clearing()
         self._numbers: dict[str, int] = {}  # of users
-        self._scan: asyncio.Task[None] | None = None
+        self._scan = BackgroundTask(self._scan_loop)
         queue.serve(KIND, self._look)
         executor.on_change(self._executor_says)
 
@@ -130,13 +131,11 @@ class Reconciler:
         self._board.on_change(self._board_says)
         for uid in list(self._board.jobs):
             self.look_at(uid)
-        self._scan = asyncio.ensure_future(self._scan_loop())
+        self._scan.start()
 
     async def stop(self) -> None:
         """Stop looking, once the queue has stopped; running attempts continue."""
-        if self._scan is not None:
-            self._scan.cancel()
-            await asyncio.gather(self._scan, return_exceptions=True)
+        await self._scan.stop()
         self._clearing.clear()
         await self._moves.stop()
 
