@@ -55,7 +55,7 @@ class EventsOfNamespaces:
 
 
 class AttemptComplaints:
-    """What the cluster says against attempts of which it makes no pods, or that nodes do not bring to run."""
+    """Complaints of the cluster about attempts: it makes no pods for them, or nodes do not start their pods."""
 
     def __init__(self, client: KubernetesClient, clock: Callable[[], float]) -> None:
         self._events, self._clock = EventsOfNamespaces(client), clock

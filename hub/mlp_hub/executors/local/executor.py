@@ -367,7 +367,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         return assign(spec.per_worker.gpu, spec.ranks, devices, used)
 
     def _alive(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Yield the attempts that start or run, with what was written down of them."""
+        """Yield the attempts that start or run, with the notes of their starts."""
         for entry in self._run_dirs():
             about = read_about(entry.path)
             alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)

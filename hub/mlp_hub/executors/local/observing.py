@@ -37,7 +37,7 @@ def read_about(run_dir: str) -> dict[str, Any] | None:
 class AttemptLooks:
     """Looks at attempts whose run directories this machine has. Its methods read files: call them in a thread.
 
-    `node` is this machine's name. What was written down of an attempt at its start is kept in memory.
+    `node` is this machine's name. Notes of the attempts' starts stay in memory.
     """
 
     def __init__(self, node: str) -> None:
@@ -46,7 +46,7 @@ class AttemptLooks:
         self._about: dict[str, dict[str, Any]] = {}
 
     def learn(self, attempt: str, about: dict[str, Any]) -> None:
-        """Know what was just written down of an attempt."""
+        """Keep the notes of an attempt's start, which were just written."""
         self._about[attempt] = about
 
     def forget(self, attempt: str) -> None:
@@ -116,7 +116,7 @@ class AttemptLooks:
         return Hint.NETWORK_MISSING if missing else hint
 
     def ranks(self, attempt: str, run_dir: str, state: SandboxState) -> tuple[RankStatus, ...]:
-        """Return the ranks of an attempt, those too that have not begun, with what the running ones use now."""
+        """Return the ranks of an attempt, also those that have not begun, with the present use of the running ones."""
         about = self.about_of(attempt, run_dir)
         if about is None:
             return ()

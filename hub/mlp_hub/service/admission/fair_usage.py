@@ -48,7 +48,7 @@ class FairUsage:
         return {name: DecayedUsage(value, now) for name, value in values.items() if value > 0}
 
     def due_at(self) -> float | None:
-        """Return when it is to be stored; None if it is stored as it is."""
+        """Return the time at which to store it; None if the stored value is the present one."""
         return self._stored_at + STORE_EVERY_S if self.changed else None
 
     def note_stored(self, now: float) -> None:
