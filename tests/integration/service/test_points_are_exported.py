@@ -234,7 +234,7 @@ async def test_a_leader_exports_again_after_another_one(tmp_path: Path, receiver
         assert rig.platform.board._listeners.count(exports._changed) == 1
         await sent(rig, 4)
         assert steps(receiver, uid) == [1, 2, 3, 4]
-        assert traces._task is None
+        assert not traces._task.is_running
 
 
 async def test_a_receiver_that_is_away_or_hangs_holds_nobody_up(

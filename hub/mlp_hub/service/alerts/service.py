@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from mlp_api.platform import alerts as api
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
@@ -72,7 +73,7 @@ class AlertService:
         self._admins: dict[str, tuple[bool, float]] = {}
         self._evaluated_at: float | None = None
         self._one = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     async def start(self) -> None:
         """Take what is stored, and evaluate from now on."""
@@ -85,15 +86,11 @@ class AlertService:
         self._history = SampleHistory(self._book.rules.values())
         # jobs that fail before the first evaluation count
         self._history.begin(self._steady(), self._monitoring.counters(self._history.metrics))
-        if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._run())
+        self._task.start()
 
     async def stop(self) -> None:
         """Evaluate no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._task.stop()
 
     def forget_tenant(self, tenant: str) -> None:
         """Forget the alerts and silences of a tenant that is gone, whose rows went with it."""

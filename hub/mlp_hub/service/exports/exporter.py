@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import FINAL, Job
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.point_targets import KINDS
 from mlp_hub.service.config import ExportPolicy
 from mlp_hub.service.exports.backlog import MOST_JOBS, ExportBacklog
 from mlp_hub.service.exports.doubts import ExportDoubts
@@ -25,7 +27,6 @@ from mlp_hub.service.exports.sizes import RequestSizes
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Appended, ExportCursor
@@ -93,7 +94,7 @@ class PointExporter:
         self._retry = RetryWaits(retry_s, RETRY_MOST_S)
         self._refused: set[str] = set()  # jobs whose first refusal was logged
         self._something = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     @property
     def behind(self) -> int:
@@ -105,14 +106,11 @@ class PointExporter:
         for result in ("sent", "dropped"):
             self._events.exported.begin(self.kind, result)
         self._events.export_failures.begin(self.kind)
-        self._task = asyncio.ensure_future(self._run())
+        self._task.start()
 
     async def stop(self) -> None:
         """Export no more."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         await self._sender.stop()
 
     # --- what the parts call

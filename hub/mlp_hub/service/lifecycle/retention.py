@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import FINAL, Job, Target
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -110,22 +111,19 @@ class Retention:
         self._going: dict[str, str] = {}  # being deleted, with their users
         self._looks = 0
         self._something = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     async def start(self) -> None:
         """Start; jobs that ended while the service was away are found first."""
         self._more = True
-        if self._policy.deletes_jobs and self._task is None:
+        if self._policy.deletes_jobs and not self._task.is_started:
             self._users.update(await self._board.db.read(self._over))
             self._board.on_change(self._job_changed)
-            self._task = asyncio.ensure_future(self._run())
+            self._task.start()
 
     async def stop(self) -> None:
         """Stop marking; marked jobs are deleted all the same."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         self._ended.clear()
         self._going.clear()
 

@@ -7,12 +7,12 @@ in the queue again. The hub ends a notebook server.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api.platform import nodes as api
+from mlp_hub.background import BackgroundTasks
 from mlp_hub.domain.errors import MLPError, Reason, Refused, not_found
 from mlp_hub.domain.jobs.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.tenants.account_names import THE_HUB
@@ -59,7 +59,7 @@ class Drains:
         self._drains: dict[str, NodeDrain] = {}
         self._seen: tuple[Sequence[NodeInfo], Sequence[NodeInfo]] | None = None
         self._ended: dict[tuple[str, float], float] = {}  # servers that the hub was asked to end: when
-        self._evicting: set[asyncio.Task[None]] = set()
+        self._evicting = BackgroundTasks()
         self.end_server: End | None = None
 
     # --- what others look at
@@ -89,9 +89,7 @@ class Drains:
 
     async def stop(self) -> None:
         """Look no more."""
-        for task in self._evicting:
-            task.cancel()
-        await asyncio.gather(*self._evicting, return_exceptions=True)
+        await self._evicting.stop()
 
     async def review_drains(self) -> None:
         """Look again at work on nodes that must become empty."""
@@ -180,9 +178,7 @@ class Drains:
             return
         nodes = self._to_empty()
         if _is_on(job, nodes) and _keeps_running(job):
-            task = asyncio.ensure_future(self._evict_quietly())
-            self._evicting.add(task)
-            task.add_done_callback(self._evicting.discard)
+            self._evicting.start(self._evict_quietly())
 
     async def _evict_quietly(self) -> None:
         try:

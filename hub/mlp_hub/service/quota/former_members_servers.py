@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
@@ -35,7 +36,7 @@ class FormerMembersServers:
         self._db = db
         self._clock = clock
         self._one_by_one = asyncio.Lock()
-        self._soon: asyncio.Task[None] | None = None
+        self._soon = BackgroundTask(self._look_until_quiet)
         self._again = False
         self._ended: dict[
             tuple[str, float], float
@@ -45,8 +46,7 @@ class FormerMembersServers:
     def look_soon(self) -> None:
         """Look right now, beside what else is done; after a removal."""
         self._again = True
-        if self._soon is None or self._soon.done():
-            self._soon = asyncio.ensure_future(self._look_until_quiet())
+        self._soon.start()
 
     async def _look_until_quiet(self) -> None:
         while self._again:
@@ -86,9 +86,7 @@ class FormerMembersServers:
 
     async def stop(self) -> None:
         """Look no more."""
-        if self._soon is not None:
-            self._soon.cancel()
-            await asyncio.gather(self._soon, return_exceptions=True)
+        await self._soon.stop()
 
     def _found(self, tx: Tx) -> list[ResourceRequest]:
         held = tx.ledger.held(self._clock(), applier=SERVER.applier)

@@ -103,4 +103,4 @@ async def test_without_an_alertmanager_nothing_is_asked_or_shown() -> None:
     made.start()
     await made.look()
     assert made.shown() is None
-    assert made._task is None
+    assert not made._task.is_started
