@@ -86,7 +86,7 @@ def html(snapshot: Json) -> str:
         f'<div><b style="font-size:1.1em">{escape(words.title(job))}</b>',
         f' <span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
         f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',
-        *(f'<div style="opacity:.75">{escape(line)}</div>' for line in _cost(snapshot)),
+        *(f'<div style="opacity:.75">{escape(line)}</div>' for line in (*_note(job), *_cost(snapshot))),
         *(f"<div>{escape(reason)}</div>" for reason in _reasons(snapshot)),
         _bar(job, colour),
         _failure(job),
@@ -124,6 +124,11 @@ def _reasons(snapshot: Json) -> list[str]:
 
 def _cost(snapshot: Json) -> list[str]:
     line = costs.of_run(snapshot.get("cost"))
+    return [line] if line else []
+
+
+def _note(job: Json) -> list[str]:
+    line = words.note(job)
     return [line] if line else []
 
 
@@ -262,7 +267,7 @@ def text(snapshot: Json) -> str:
     job = _job(snapshot)
     lines = [f"{words.title(job)}  {words.state(job)}"]
     lines += ["  " + say(", ").join(known)] if (known := facts(job)) else []
-    lines += [f"  {line}" for line in (*_cost(snapshot), *_reasons(snapshot))]
+    lines += [f"  {line}" for line in (*_note(job), *_cost(snapshot), *_reasons(snapshot))]
     progress = job.get("progress")
     if progress:
         lines.append(f"  {bar(progress)} {progress} %")

@@ -224,6 +224,12 @@ def isolation(tenant: Mapping[str, Any]) -> str:
     return say("Datasets, models and jobs' directories of {tenant} are kept {how}.", tenant=name, how=kept())
 
 
+def note(job: Mapping[str, Any]) -> str:
+    """Write the note of a job in one line; empty where there is none."""
+    text = " ".join(str(job.get("note") or "").split())
+    return say("Note: {note}", note=text) if text else ""
+
+
 def unknown_start(why: Mapping[str, Any]) -> str:
     """Write why nobody can tell when a waiting job starts; empty where it can be told, or nothing is known."""
     because = bare(str(why.get("expected_because") or ""))  # a sentence, where it is the verdict itself

@@ -112,7 +112,10 @@ class AlertDeliveries:
     def _failed(self) -> dict[str, int]:
         """Return how many failed in the window, by the way to deliver, without those that all arrived."""
         found: dict[str, float] = {}
-        for (_, before), (_, after) in pairwise(self._looks):
+        since = self._steady() - WINDOW_S
+        for (_, before), (at, after) in pairwise(self._looks):
+            if at <= since:
+                continue  # nothing answered since then, so no later look has taken its place
             for how, number in after.items():
                 past = before.get(how, 0.0)
                 found[how] = found.get(how, 0.0) + (number - past if number >= past else number)

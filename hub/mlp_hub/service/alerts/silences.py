@@ -85,8 +85,9 @@ class Silences:
     async def end(
         self, number: str, *, tenant: str | None = None, of_any: bool = True, actor: str
     ) -> api.AlertSilence:
-        """End a silence early. The next evaluation notifies people of its alerts that still fire. With a `tenant` only one of it, unless `of_any` one of its administrators.
+        """End a silence early. The next evaluation notifies people of its alerts that still fire.
 
+        With a `tenant` only silences of that tenant can be ended; without `of_any` only those that its own administrators made.
         Raises `NotFound`.
         """
         one = next(

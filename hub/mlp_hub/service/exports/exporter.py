@@ -175,7 +175,11 @@ class PointExporter:
         """Read which jobs are behind: at the start, and after there were more than memory takes."""
         after, self._backlog.overflowed = "", False
         while len(self._backlog) + LOAD_JOBS <= MOST_JOBS:
-            found = await self._db.read(partial(self._open, after=after))
+            try:
+                found = await self._db.read(partial(self._open, after=after))
+            except BaseException:
+                self._backlog.overflowed = True  # what is left is read at the next try
+                raise
             for cursor, newest, wanted in found:
                 self._wanted[cursor.job] = wanted
                 if wanted:
@@ -198,7 +202,8 @@ class PointExporter:
             return True, False
         turn = await self._db.read(partial(self._read, uids=uids, jobs=jobs, abreast=abreast))
         for uid in turn.gone:
-            self._forget(uid)
+            if not self._backlog.has_news(uid):  # else its first points came after it was looked for
+                self._forget(uid)
         outcomes = await asyncio.gather(*(self._send(parts, data) for parts, data in turn.lots))
         settled = [one for some, _ in outcomes for one in some]
         if settled or turn.rest:
@@ -366,7 +371,7 @@ class PointExporter:
                 # points that the database has no more were deleted
                 self._events.exported.add(self.kind, "dropped", amount=self._backlog.remove(uid))
                 self._over(uid)
-            elif (left and uid not in nothing) or self._backlog.has_ended(uid):
+            elif (left and uid not in nothing) or self._backlog.has_news(uid):
                 self._backlog.rotate(uid)
             else:
                 self._backlog.remove(uid)

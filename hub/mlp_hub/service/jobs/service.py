@@ -17,6 +17,7 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict, Why
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import steering, wire
 from mlp_hub.service.jobs.history import LOOKS_BACK, kept_words, last_stop, suspended_at
+from mlp_hub.service.jobs.notes import store_note
 from mlp_hub.service.jobs.stages import STEPS, attempts_of
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.next_action import grace_note
@@ -420,6 +421,19 @@ class JobService:
             async with self._firsts:  # what the one before took is known only after its transaction
                 return await self._tried(work)
         return await self._tried(work)
+
+    async def note(
+        self, context: TenantContext, user: str, name: str, asked: jobs_api.JobNote, *, actor: str
+    ) -> jobs_api.Job:
+        """Attach a note to a job in any phase, or remove it with an empty text."""
+        now = self._clock()
+
+        def work(tx: Tx, changes: Changes) -> Job:
+            return store_note(
+                tx, changes, found_job(tx, context, user, name), asked.note, actor=actor, now=now
+            )
+
+        return self._to_wire(await self._board.commit(work))
 
     # ---------------------------------------------------------------- parts
 

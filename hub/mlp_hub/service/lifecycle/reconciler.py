@@ -449,7 +449,7 @@ class Reconciler:
             return orphans
 
         for attempt in await self._board.commit(work):
-            log.warning("released what was held for %s, which is not under way", attempt)
+            log.warning("released the holdings of attempt %s, which is not in progress", attempt)
 
     async def _forget_leftovers(self) -> None:
         """Remove attempts of jobs that are not in progress."""

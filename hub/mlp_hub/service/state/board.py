@@ -179,7 +179,7 @@ class Changes:
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:
-        """Store a change within the phase."""
+        """Store a change within the phase, of a job that has not ended: listeners take a change of an ended job for its end."""
         stored = tx.jobs.update(job)
         self.jobs.append(stored)
         return stored
