@@ -128,6 +128,37 @@ async def test_entries_of_another_version_and_torn_ones_hold_up_no_other(hub: Hu
     await hub.delivered()
 
 
+async def test_an_entry_that_is_refused_again_and_again_is_named_once(
+    hub: Hub, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.keep("odd", "ann")
+    refusals = 40
+
+    def answer(user: str) -> None:
+        nonlocal refusals
+        if user == "odd" and refusals:
+            refusals -= 1
+            raise ServiceRefused("the name is odd", "Invalid")
+
+    hub.service.before = answer
+    await hub.delivered()
+    assert hub.service.users() == ["ann", "odd"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "token_ended of odd is not in the audit log yet: the name is odd"
+    ]
+
+
+def test_a_trouble_that_lasts_is_named_again_after_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    trouble = outbox.LastTrouble(lambda: now)
+    for now in (0.0, 30.0, 3599.0, 3600.0, 3630.0):  # noqa: B007 - the clock of the trouble
+        trouble.warn(1, "entry %s: %s", 1, "refused")
+    assert len(caplog.records) == 2
+    trouble.warn(1, "entry %s: %s", 1, "refused for another reason")
+    trouble.warn(2, "entry %s: %s", 2, "refused")
+    assert len(caplog.records) == 4
+
+
 STEPS = ("before the change is stored", "before the delivery", "before the record", "after the record", "")
 
 
