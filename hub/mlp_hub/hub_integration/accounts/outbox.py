@@ -175,6 +175,7 @@ class OutboxDelivery:
         self._task: asyncio.Task[None] | None = None
         self._woken = self._rests = asyncio.Event()
         self._trouble = LastTrouble()
+        self._answered = True  # in the last round
 
     def install(self, service: RightsRecorder | None, *, retry_s: float = RETRY_S) -> None:
         """Deliver to this service; None: deliver nothing."""
@@ -204,14 +205,20 @@ class OutboxDelivery:
             return False
         return True
 
-    async def catch_up(self, db: Any) -> None:
-        """Try to deliver all entries before something else is recorded, for `PATIENCE_S` at most."""
+    async def catch_up(self, db: Any) -> bool:
+        """Try to deliver all entries before something else is recorded, for `PATIENCE_S` at most.
+
+        Return False if entries wait because the service does not answer: nothing else may be recorded before them. Entries that the
+        service refuses hold up nothing.
+        """
         if _next(db, 0) is None:
-            return
+            return True
         self.begin(db)
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 await self._rests.wait()
+                return self._answered
+        return False
 
     async def _deliver_all(self, db: Any, service: RightsRecorder) -> None:
         failures = 0
@@ -219,12 +226,12 @@ class OutboxDelivery:
             self._woken.clear()
             try:
                 delivered, left = await _round(db, service, self._trouble)
-                failures = 0 if delivered else failures
+                failures, self._answered = 0 if delivered else failures, True
             except (ServiceUnreachable, SQLAlchemyError) as error:
                 self._trouble.warn(0, "changes of rights are not in the audit log yet: %s", error)
                 if isinstance(error, SQLAlchemyError):
                     db.rollback()
-                left = True
+                left, self._answered = True, False
             if not (
                 left and self._woken.is_set()
             ):  # else somebody waits for a round that begins after their call
