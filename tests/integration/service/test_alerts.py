@@ -258,6 +258,27 @@ async def test_a_silence_keeps_notices_away_and_its_end_brings_them(tmp_path: Pa
         assert told(rig, "root") == ONCE[:1]  # whoever silences it wants no more of it
 
 
+async def test_a_silence_that_is_made_while_the_hub_says_who_is_told_keeps_the_notice_away(
+    tmp_path: Path,
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        p, made = rig.platform, list[int]()
+        admins = p.alerts.platform_admins
+        assert admins is not None
+
+        async def admins_later(users: Sequence[str]) -> list[str]:
+            if not made:
+                asked = a_silence(rig)
+                made.append((await p.alerts.silences.make(asked, tenant="", of_team=False, actor="root")).id)
+            return list(await admins(users))
+
+        await turn(rig)
+        p.alerts.platform_admins = admins_later
+        await turn(rig, WAIT_S + 1)
+        assert len(made) == 1
+        assert told(rig, "root") == []
+
+
 async def test_a_silence_that_is_over_brings_the_notice_too(tmp_path: Path) -> None:
     async with over_quota(tmp_path) as rig:
         until = datetime.fromtimestamp(rig.clock() + 2 * WAIT_S, UTC)

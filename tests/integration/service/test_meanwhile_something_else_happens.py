@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,9 @@ from msgspec import convert
 
 from mlp_api.accounts.idle_servers import IdleServerPolicySet, ServerKeep, ServerUseReport
 from mlp_api.jobs.idle_jobs import IdleJobPolicySet
-from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_api.platform.nodes import NodeDrainSet
 from mlp_api.platform.notices import NotificationsSet
-from mlp_api.stored.datasets import DatasetCreate, DatasetHeartbeat
+from mlp_api.teams.bookings import BookingCreate
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate, TenantUpdate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import Target
@@ -282,29 +282,6 @@ async def until_true(look: Any) -> None:
     await until(looked)
 
 
-async def test_deleted_points_are_not_summed_up_by_who_had_read_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with running_rig(tmp_path) as rig:
-        await rig.platform.summaries.stop()
-        job = await rig.submit("digits", sim=LONG)
-        await rig.until("digits", "running")
-        batch = MetricBatch(source="0.0.a", points=[MetricPoint(n=1, t=1.0, v={"loss": 1.0})])
-        await rig.platform.metrics.append(SYSTEM, "ann", "digits", batch)
-        rig.end(job)
-        await rig.until("digits", "finished")
-        summaries = rig.platform.summaries
-        summaries._more = True
-
-        async def deleted() -> None:
-            await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
-
-        done = meanwhile(monkeypatch, rig.db, "write", "Summaries.turn", deleted)
-        await summaries.turn()
-        assert done
-        assert (await rig.platform.runs.get(SYSTEM, "ann", "digits")).run.metrics == {}
-
-
 async def test_of_too_many_runs_none_goes_for_one_that_its_user_deleted_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,26 +355,6 @@ async def test_a_policy_that_was_taken_away_meanwhile_ends_no_job(
         assert next(iter(p.board.holding.values())).target is Target.RUN
 
 
-async def test_an_upload_that_is_heard_of_at_the_last_moment_is_not_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with running_rig(tmp_path, policy=replace(FAST, upload_silent_s=3600)) as rig:
-        p = rig.platform
-        await p.datasets.create("ann", DatasetCreate(name="images", size=1000))
-        rig.ahead += 4000
-
-        async def beats() -> None:
-            await p.datasets.heartbeat(
-                SYSTEM, "ann", "images", DatasetHeartbeat(state="creating", progress=5)
-            )
-
-        done = meanwhile(monkeypatch, rig.db, "write", "DatasetWorker._end_silent", beats)
-        await p.datasets.end_silent_uploads()
-        assert done
-        found = await p.datasets.get(SYSTEM, "ann", "images")
-        assert (found.state, found.progress) == ("creating", 5)
-
-
 async def test_a_job_that_ends_while_a_service_takes_over_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -426,3 +383,35 @@ async def test_a_job_that_ends_while_a_service_takes_over_is_told_of(
         await rig.until("digits", "finished")
         notices: Sequence[Any] = await rig.db.read(lambda tx: tx.notices.after("ann", 0, 10))
         assert [(one.kind.value, one.name) for one in notices] == [("finished", "digits")]
+
+
+async def test_a_window_that_is_booked_during_a_review_is_looked_at_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_rig(tmp_path) as rig:
+        await rig.platform.tenants.create(TenantCreate(name="red", cpu=4))
+        bookings, looks = rig.platform.bookings, list[str]()
+        now = rig.clock()
+
+        async def books() -> None:
+            times = [datetime.fromtimestamp(now + seconds, UTC) for seconds in (60, 120)]
+            asked = BookingCreate(name="demo", start=times[0], end=times[1], amount={"cpu": 1.0})
+            await bookings.create("red", asked, actor="root")
+
+        read = rig.db.read
+
+        async def read_then_book(fn: Any) -> Any:
+            found = await read(fn)
+            if fn.__qualname__.startswith("BookingService.review"):
+                looks.append("look")
+                if len(looks) == 1:
+                    await books()
+            return found
+
+        monkeypatch.setattr(rig.db, "read", read_then_book)
+        bookings._seen = None
+        await bookings.review()
+        await bookings.review()
+        assert len(looks) == 2
+        await bookings.review()
+        assert len(looks) == 2, "nothing has changed since"

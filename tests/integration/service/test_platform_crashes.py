@@ -119,7 +119,7 @@ async def test_a_client_that_hangs_up_while_it_submits_loses_no_job(tmp_path: Pa
         jobs, _ = await rig.platform.jobs.list(SYSTEM, "ann")
         return all(job.phase == "finished" for job in jobs)
 
-    await asyncio.sleep(0.05)
+    await rig.submit("last", sim={"DURATION": 0.01})  # one is stored after another: all that will be are
     await until(all_done)
     assert rig.held() == ZERO
     await rig.close()

@@ -156,7 +156,7 @@ class BudgetService:
 
         self._budgets[tenant] = await self._db.write(work)
         self._forget({tenant})
-        await self._review()
+        await self.review()
         return await self.get(tenant)
 
     async def remove(self, tenant: str, *, actor: str) -> None:
@@ -177,10 +177,8 @@ class BudgetService:
 
     async def review(self) -> None:
         """Look at what is spent: tell people of levels, and stop or continue new work."""
-        if self._budgets or self._stopped:
-            await self._review()
-
-    async def _review(self) -> None:
+        if not self._budgets and not self._stopped:
+            return
         async with self._one:
             now, prices = self._clock(), await self._usage.price_list()
             found, due = await self._read(lambda tx, stored: _look(tx, _SpentSums(tx, stored, prices, now)))
