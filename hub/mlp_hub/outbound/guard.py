@@ -47,12 +47,8 @@ class Guard:
         sys.addaudithook(self._hear)
 
     def admits(self, host: str, port: int) -> bool:
-        """Tell whether any address of a host may be connected to, by the check of each connection.
-
-        Raises `OSError` if the host has no address now.
-        """
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return any(self._may(one[4]) for one in found)
+        """Tell whether any address of a host may be connected to. Raises `OSError` if the host has no address now."""
+        return admits(host, port, self._allowed)
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "socket.connect":
@@ -73,6 +69,15 @@ class Guard:
             and len(where) >= 2
             and ((where[0], where[1]) in self._named or _is_public(where[0]))
         )
+
+
+def admits(host: str, port: int, allowed: Sequence[str]) -> bool:
+    """Tell whether any address of a host may be connected to, by the check of each connection; nothing is held.
+
+    Raises `OSError` if the host has no address now.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return is_allowed(host, port, allowed) or any(_is_public(one[4][0]) for one in found)
 
 
 def _is_public(host: object) -> bool:

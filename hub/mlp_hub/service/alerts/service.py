@@ -17,7 +17,7 @@ from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.service.alerts.evaluator import AlertBook, AlertChanges, OpenAlert
 from mlp_hub.service.alerts.silences import Silences
-from mlp_hub.service.alerts.telling import AlertTelling, is_inhibited, silence_of
+from mlp_hub.service.alerts.telling import AlertTelling, Waiting, is_inhibited, silence_of
 from mlp_hub.service.alerts.wire import alert_to, rule_to, silence_to
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import RULES
@@ -66,19 +66,20 @@ class AlertService:
         self.platform_admins: PlatformAdmins | None = None
         """Returns who of these users administers the platform, and raises `Unavailable`; None: nobody knows."""
         self.silences = Silences(board.db, clock, {rule.name: rule for rule in rules})
-        self.silences.on_made = self._untell
+        self.silences.on_made = self._repeat
         self._book = AlertBook(rules)
         self._history = SampleHistory(rules)
         self._admins: dict[str, tuple[bool, float]] = {}
         self._evaluated_at: float | None = None
-        self._one = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Take what is stored, and evaluate from now on."""
         now = self._clock()
-        open_ones, silences = await self._db.read(lambda tx: (tx.alerts.open_ones(), tx.alerts.silences(now)))
-        unknown = self._book.load(open_ones, self._steady(), now)
+        stored, silences = await self._db.read(
+            lambda tx: ([*tx.alerts.open_ones(), *tx.alerts.owed_ones()], tx.alerts.silences(now))
+        )
+        unknown = self._book.load(stored, self._steady(), now)
         if unknown:
             await self._db.write(lambda tx: tx.alerts.remove([alert.id for alert in unknown]))
         self.silences.load(silences)
@@ -97,15 +98,15 @@ class AlertService:
 
     def forget_tenant(self, tenant: str) -> None:
         """Forget the alerts and silences of a tenant that is gone, whose rows went with it."""
-        self._book.apply((), [one for one in self._book.open.values() if one.alert.tenant == tenant])
+        self._book.forget_tenant(tenant)
         self.silences.forget_tenant(tenant)
 
-    def _untell(self, silence: AlertSilence) -> None:
+    def _repeat(self, silence: AlertSilence) -> None:
         """Know what is stored with a new silence: its people are told again once it is over."""
         now = self._clock()
         for one in self._book.open.values():
             if one.alert.state is AlertState.FIRING and silence.covers(one.alert, now):
-                one.alert = silence.untold(one.alert)
+                one.alert = silence.repeated(one.alert)
 
     # ---------------------------------------------------------- what is shown
 
@@ -170,7 +171,7 @@ class AlertService:
 
     async def evaluate(self) -> None:
         """Evaluate all rules once, and tell the people whom it concerns. Raises `Unavailable`."""
-        async with self._one:
+        async with self.silences.turn:
             samples = await self._monitoring.samples(self._history.metrics)
             now, steady = self._clock(), self._steady()
             self._history.take(steady, now, samples)
@@ -185,45 +186,42 @@ class AlertService:
         moved = {one.key: (one, new) for one, new in changes.moved}
         current = self.silences.current(None)
         firing = self._firing() | {new.rule for _, new in moved.values() if new.state is AlertState.FIRING}
+
+        def is_due(alert: Alert) -> bool:
+            return any(Waiting.of(alert, current, now, inhibited=is_inhibited(alert, firing)))
+
+        owed = [alert for alert in self._book.owed.values() if is_due(alert)]
         to_tell = [
             one
             for one in self._book.open.values()
-            if one.key not in moved
-            and one.alert.state is AlertState.FIRING
-            and not is_inhibited(one.alert, firing)
-            and _is_untold(one.alert, current, now)
+            if one.key not in moved and one.alert.state is AlertState.FIRING and is_due(one.alert)
         ]
-        if not (changes.begun or moved or changes.dropped or to_tell):
+        if not (changes.begun or moved or changes.dropped or to_tell or owed):
             return
         admins = await self._platform_admins()
-        if admins is None:
-            # the end of an alert that they were told of waits until somebody knows them
-            moved = {
-                key: (one, new)
-                for key, (one, new) in moved.items()
-                if new.state is AlertState.FIRING or not new.told_platform
-            }
 
-        def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], set[str]]:
+        def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], list[Alert], set[str]]:
             telling, users = AlertTelling(self._outbox, current, admins, now), set[str]()
+
+            def tell(old: Alert, new: Alert, *, measured: bool = True) -> Alert:
+                rule, inhibited = self._book.rules[new.rule], is_inhibited(new, firing)
+                told, who = telling.tell(tx, rule, new, inhibited=inhibited, measured=measured)
+                if told != old:
+                    tx.alerts.change(told)
+                users.update(who)
+                return told
+
+            over = [tell(alert, alert) for alert in owed]
             stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
             for one, new in (*moved.values(), *((one, one.alert) for one in to_tell)):
-                told, who = telling.tell(
-                    tx,
-                    self._book.rules[new.rule],
-                    new,
-                    inhibited=is_inhibited(new, firing),
-                    measured=one.measured,
-                )
-                if told != one.alert or one.key in moved:
-                    tx.alerts.change(told)
-                    stored.append((one, told))
-                users |= who
+                stored.append((one, tell(one.alert, new, measured=one.measured)))
             tx.alerts.remove([one.alert.id for one in changes.dropped])
-            return stored, users
+            return stored, over, users
 
-        stored, users = await self._db.write(work)
+        stored, over, users = await self._db.write(work)
         self._book.apply(stored, changes.dropped)
+        for alert in over:
+            self._book.take_over(alert)
         self._outbox.notify(users)
 
     async def _platform_admins(self) -> set[str] | None:
@@ -260,13 +258,6 @@ class AlertService:
     def _is_busy(self) -> bool:
         phases = self._board.tallies.phases
         return bool(self._book.open) or any(n for phase, n in phases.items() if phase not in FINAL)
-
-
-def _is_untold(alert: Alert, silences: Sequence[AlertSilence], now: float) -> bool:
-    """Return whether somebody is still to be told: a silence of it is over, or nobody knew whom to tell."""
-    of_platform = not alert.told_platform and silence_of(alert, silences, now, tenant=False) is None
-    of_tenant = alert.tenant != "" and not alert.told_tenant
-    return of_platform or (of_tenant and silence_of(alert, silences, now, tenant=True) is None)
 
 
 def purge(tx: Tx, now: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
 from mlp_hub.domain.notices.notice import OF_ALERTS, Notice, NoticeKind
@@ -36,6 +37,26 @@ def silence_of(
     return next(fitting, None)
 
 
+class Waiting(NamedTuple):
+    """Whether a notice of an alert waits for nothing but its sending: to the platform's administrators, and to those of its tenant."""
+
+    platform: bool
+    tenant: bool
+
+    @classmethod
+    def of(cls, alert: Alert, silences: Sequence[AlertSilence], now: float, *, inhibited: bool) -> Waiting:
+        """Return whose notice that it fires, or that it is over, is due at `now`."""
+        if inhibited:
+            return cls(False, False)
+        platform, tenant = alert.told_platform, alert.told_tenant
+        if alert.state is not AlertState.RESOLVED:
+            platform, tenant = not platform or alert.again_platform, not tenant or alert.again_tenant
+        return cls(
+            platform and silence_of(alert, silences, now, tenant=False) is None,
+            tenant and bool(alert.tenant) and silence_of(alert, silences, now, tenant=True) is None,
+        )
+
+
 class AlertTelling:
     """Notices of one evaluation, stored in its transaction."""
 
@@ -51,30 +72,23 @@ class AlertTelling:
     ) -> tuple[Alert, set[str]]:
         """Store the notices of an alert that fires or is over; return it with its recipients, and the users with new notices.
 
-        `measured`: its value is known since the last restart.
+        Who was told that it fires is told once that it is over: after the end of a silence, if there is one then. `measured`: its
+        value is known since the last restart.
         """
-        if inhibited:
-            return alert, set()
+        waiting = Waiting.of(alert, self._silences, self._now, inhibited=inhibited)
         over = alert.state is AlertState.RESOLVED
         kind = NoticeKind.RESOLVED if over else NoticeKind.ALERT
         users: set[str] = set()
-        if (
-            over is alert.told_platform
-            and self._admins is not None
-            and not self._silenced(alert, tenant=False)
-        ):
+        if waiting.platform and self._admins is not None:
             users |= set(self._admins)
-            alert = replace(alert, told_platform=True)
-        if alert.tenant and over is alert.told_tenant and not self._silenced(alert, tenant=True):
+            alert = replace(alert, told_platform=not over, again_platform=False)
+        if waiting.tenant:
             users |= {one.user for one in tx.members.of_tenant(alert.tenant) if one.role is Role.ADMIN}
-            alert = replace(alert, told_tenant=True)
+            alert = replace(alert, told_tenant=not over, again_tenant=False)
         text = description_of(rule, alert, measured=measured)
         if over:
             text = msg("This is over: {alert}", alert=summary_of(rule, alert))
         return alert, self._store(tx, sorted(users & set(self._outbox.wanting(kind))), kind, alert, text)
-
-    def _silenced(self, alert: Alert, *, tenant: bool) -> bool:
-        return silence_of(alert, self._silences, self._now, tenant=tenant) is not None
 
     def _store(
         self,
