@@ -226,7 +226,9 @@ def test_a_private_receiver_of_heads_is_refused_in_the_words_of_peoples_webhooks
 def test_a_service_refuses_a_private_number_and_asks_for_no_name(tmp_path: Path, address: str) -> None:
     given = settings(tmp_path, MLP_AUDIT_WEBHOOK=address)
     if "localhost" in address:
-        assert audit_of(given).heads_webhook == address, "each request checks it, so a name cannot stop a restart"
+        assert audit_of(given).heads_webhook == address, (
+            "each request checks it, so a name cannot stop a restart"
+        )
     else:
         with pytest.raises(SettingsError, match="this address is private"):
             audit_of(given)
@@ -252,6 +254,8 @@ def test_a_public_or_named_receiver_of_heads_is_taken(tmp_path: Path, address: s
 
 def test_a_host_that_is_named_with_another_port_is_refused(tmp_path: Path) -> None:
     (check,) = audit_receivers(
-        settings(tmp_path, MLP_AUDIT_WEBHOOK="http://127.0.0.1:9/h", MLP_NOTICE_PRIVATE="127.0.0.1:10,localhost")
+        settings(
+            tmp_path, MLP_AUDIT_WEBHOOK="http://127.0.0.1:9/h", MLP_NOTICE_PRIVATE="127.0.0.1:10,localhost"
+        )
     )
     assert check.status == FAIL

@@ -373,7 +373,9 @@ async def test_an_alert_that_ends_in_its_silence_is_over_for_those_who_were_told
             a_silence(rig), tenant="red", of_team=True, actor="rita"
         )
         await end(rig)
-        assert (of_quota(rig, "root"), of_quota(rig, "rita")) == (ONCE, ONCE[:1]), "the silence is one of the team"
+        assert (of_quota(rig, "root"), of_quota(rig, "rita")) == (ONCE, ONCE[:1]), (
+            "the silence is one of the team"
+        )
         await restarted(rig, stop)
         await turn(rig, 60)
         await rig.db.write(lambda tx: alerts.purge(tx, rig.clock() + alerts.RESOLVED_KEPT_S + 60))
@@ -416,7 +418,12 @@ async def test_an_alert_that_ends_while_another_inhibits_it_is_over_once_that_on
         rig.platform.alerts._monitoring.samples = real  # type: ignore[method-assign]
         for ahead in (1, KEEP_S + 1, 1, 1):
             await turn(rig, ahead)
-        assert told(rig, "root") == [f"alert {OVER}", "alert MLPNodeLost", "resolved MLPNodeLost", f"resolved {OVER}"]
+        assert told(rig, "root") == [
+            f"alert {OVER}",
+            "alert MLPNodeLost",
+            "resolved MLPNodeLost",
+            f"resolved {OVER}",
+        ]
         assert told(rig, "rita") == ONCE
 
 

@@ -80,7 +80,9 @@ async def test_a_report_of_less_or_more_changes_no_cost_and_is_marked(db: Databa
     if summed_up:
         await service.roll_up.roll_up()
     found = await lines_of(service)
-    assert {user: line.cost for user, line in found.items()} == dict.fromkeys(JOBS, "4.000000"), "2 cores and 2 GiB"
+    assert {user: line.cost for user, line in found.items()} == dict.fromkeys(JOBS, "4.000000"), (
+        "2 cores and 2 GiB"
+    )
     assert {user: (line.core_reported_s, line.memory_reported_gib_s) for user, line in found.items()} == {
         "measured": (0.0, 0.0),
         "more": (2 * HOUR, 2 * HOUR),
@@ -116,8 +118,13 @@ async def test_the_months_report_says_whose_use_is_a_report_only_where_there_is_
     service = await run_for_an_hour(db, clock, {"ann": JOBS["measured"], "bob": JOBS["less"]})
     month = month_text(month_of(DAY))
     text = await month_report(service, clock(), month, "red", Reader("en"))
-    assert "The use of 2.00 core-hours and 2.00 GiB-hours of memory is known by the jobs' own reports alone." in text
-    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    assert (
+        "The use of 2.00 core-hours and 2.00 GiB-hours of memory is known by the jobs' own reports alone."
+        in text
+    )
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"
+    ]
     at = table[0].index("core-hours by own report")
     assert {row[0]: row[at] for row in table[2:5]} == {"ann": "0.00", "bob": "2.00", "**total**": "2.00"}
     assert "unknown source" not in text

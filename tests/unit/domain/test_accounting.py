@@ -128,9 +128,7 @@ def test_use_counts_from_the_start_of_the_run_and_also_for_the_days_that_were_co
     assert (second.cpu, second.cpu_measured, second.cpu_used) == (2000 * hour, 2000 * hour, 500 * hour)
 
 
-@pytest.mark.parametrize(
-    ("told", "reported", "unknown"), [(True, 2000, 0), (False, 0, 0), (None, 0, 2000)]
-)
+@pytest.mark.parametrize(("told", "reported", "unknown"), [(True, 2000, 0), (False, 0, 0), (None, 0, 2000)])
 def test_a_measured_amount_is_marked_by_its_source(told: bool | None, reported: int, unknown: int) -> None:
     found = total(span(0.0, 10.0, cpu_used=1, ram_used=1, cpu_reported=told, ram_reported=False))
     assert (found.cpu_reported, found.cpu_unknown) == (reported * 10_000, unknown * 10_000)

@@ -46,7 +46,7 @@ def test_a_report_of_less_memory_counts_for_the_cluster_measures_cached_files_to
 def test_a_rank_that_deleted_its_report_is_measured_all_the_same() -> None:
     known = believed(RankUse(), IDLE)
     assert (known.use.cpu, known.use.ram, known.use.ram_peak) == (0.01, 500, 600)
-    assert not (known.reported or known.cores_reported or known.memory_reported)
+    assert (known.reported, known.cores_reported, known.memory_reported) == (False, False, False)
 
 
 def test_without_a_measure_it_is_said_that_the_report_is_the_jobs_own() -> None:

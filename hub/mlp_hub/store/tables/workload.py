@@ -91,7 +91,9 @@ ledger_span = Table(  # an amount that was held for a time, until the accounting
     Column("cpu_used", BigInteger),  # means, of what was measured
     Column("ram_used", BigInteger),
     Column("ran_from", Double),
-    Column("cpu_reported", Boolean),  # the means are the job's own report; null where there are none, or nobody knows it
+    Column(
+        "cpu_reported", Boolean
+    ),  # the means are the job's own report; null where there are none, or nobody knows it
     Column("ram_reported", Boolean),
 )
 
@@ -113,8 +115,14 @@ usage_total = Table(  # sums of spans; `grain` is day, month, name or run (a day
     Column("cpu_measured", BigInteger, nullable=False),
     Column("ram_used", BigInteger, nullable=False),
     Column("ram_measured", BigInteger, nullable=False),
-    *(Column(name, BigInteger, nullable=False, server_default="0") for name in ("cpu_reported", "cpu_unknown")),
-    *(Column(name, BigInteger, nullable=False, server_default="0") for name in ("ram_reported", "ram_unknown")),
+    *(
+        Column(name, BigInteger, nullable=False, server_default="0")
+        for name in ("cpu_reported", "cpu_unknown")
+    ),
+    *(
+        Column(name, BigInteger, nullable=False, server_default="0")
+        for name in ("ram_reported", "ram_unknown")
+    ),
     sqlite_with_rowid=False,
 )
 

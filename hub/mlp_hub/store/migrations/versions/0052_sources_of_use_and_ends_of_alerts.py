@@ -16,7 +16,10 @@ AGAIN = ("again_platform", "again_tenant")
 TOTAL = ("cpu_reported", "cpu_unknown", "ram_reported", "ram_unknown")
 
 _ALERT = sa.table(
-    "alert", sa.column("resolved_at"), sa.column("told_platform", sa.Boolean()), sa.column("told_tenant", sa.Boolean())
+    "alert",
+    sa.column("resolved_at"),
+    sa.column("told_platform", sa.Boolean()),
+    sa.column("told_tenant", sa.Boolean()),
 )
 
 
