@@ -39,7 +39,7 @@ def check_heads_webhook(settings: Settings, *, look_up: bool = True) -> None:
     """Raise `SettingsError` if heads of the audit log could never be posted, because the address is private and not allowed.
 
     The check and the words are those of people's webhooks. A host without an address now may have one later. Without `look_up`
-    only an address that is no name is checked: a service that restarts does not depend on names.
+    only a number is checked: a service that restarts does not depend on names.
     """
     place = webhook.place_of(settings.audit_webhook)
     if place is None or not (look_up or _is_number(place[0])):

@@ -7,9 +7,9 @@ from typing import Any
 
 Json = dict[str, Any]
 OWNERS = (
-    ("red", "ann", "job", "", 40, 0),
-    ("red", "bob", "job", "a100", 12, 3),
-    ("blue", "<b>eve</b>", "notebook", "", 90, 0),
+    ("red", "ann", "job", "", 40, 0, 0),
+    ("red", "bob", "job", "a100", 12, 3, 1),
+    ("blue", "<b>eve</b>", "notebook", "", 90, 0, 0),
 )
 
 
@@ -38,10 +38,10 @@ def line(core_h: float = 0.0, gpu_h: float = 0.0, reported: float = 0.0, **keys:
 
 
 class FrontAccounting:
-    """Lines of a month; `empty`: nobody held anything."""
+    """Lines of a month; `empty`: nobody held anything, `measured`: all use was measured, `older`: none is known to be."""
 
     def __init__(self) -> None:
-        self.empty = False
+        self.empty = self.measured = self.older = False
 
     def lines(self, query: Json) -> Json:
         """Answer a question."""
@@ -55,8 +55,10 @@ class FrontAccounting:
             lines = [
                 line(*one[4:], **{key: one[keys.index(key)] for key in by if key in keys}) for one in OWNERS
             ]
-        lines = [] if self.empty else lines
+        lines = [] if self.empty else [self._of_source(one) for one in lines]
         total = line(sum(one["core_s"] for one in lines) / 3600, sum(one["gpu_s"] for one in lines) / 3600)
+        total |= {name: sum(one[name] for one in lines) for name in total if "_reported_" in name}
+        total |= {name: sum(one[name] for one in lines) for name in total if "_unknown_" in name}
         return {
             "since": days[0].isoformat(),
             "until": (days[-1] + timedelta(days=1)).isoformat(),
@@ -72,6 +74,16 @@ class FrontAccounting:
             "lines": lines,
             "next": None,
         }
+
+    def _of_source(self, one: Json) -> Json:
+        named = {name: name.replace("_reported_", "_unknown_") for name in one if "_reported_" in name}
+        for reported, unknown in named.items():
+            measured = (
+                one[reported.replace("_reported_", "_used_")] + one[reported.replace("_reported_", "_idle_")]
+            )
+            one |= {unknown: measured if self.older else 0.0}
+            one |= {reported: 0.0 if self.measured or self.older else one[reported]}
+        return one
 
     def prices(self) -> Json:
         """Answer with the price list."""

@@ -164,7 +164,7 @@ class _ReportText:
             lines += [
                 self._say(
                     msg(
-                        "The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. Idle amounts of them can be wrong; costs are for held amounts, so they are not.",
+                        "The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. These used and idle amounts can be wrong. Costs are for held amounts.",
                         cores=money(Fraction(held.cpu_reported, CORE_HOUR), 2),
                         memory=money(Fraction(held.ram_reported, GIB_HOUR), 2),
                     )

@@ -47,7 +47,7 @@ class AlertChanges:
 
 
 class AlertBook:
-    """The alerts that are not over; `owed`: those that are, while people who were told of them do not know it."""
+    """The alerts that are not over; `owed`: those that are over, and whose notice of the end still waits."""
 
     def __init__(self, rules: Iterable[AlertRule]) -> None:
         self.rules: Mapping[str, AlertRule] = {rule.name: rule for rule in rules}

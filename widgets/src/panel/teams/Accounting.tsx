@@ -196,7 +196,7 @@ function Owners({ found, by }: { found: UsageLines; by: string[] }): JSX.Element
 function sourcesOf(total: UsageLine): string[] {
   const words = [];
   if (total.core_reported_s || total.memory_reported_gib_s)
-    words.push(t("The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. Idle amounts of them can be wrong; costs are for held amounts, so they are not.", { cores: trim(total.core_reported_s / HOUR_S, 2), memory: trim(total.memory_reported_gib_s / HOUR_S, 2) }));
+    words.push(t("The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. These used and idle amounts can be wrong. Costs are for held amounts.", { cores: trim(total.core_reported_s / HOUR_S, 2), memory: trim(total.memory_reported_gib_s / HOUR_S, 2) }));
   if (total.core_unknown_s || total.memory_unknown_gib_s)
     words.push(t("The use of {cores} core-hours and {memory} GiB-hours of memory was recorded by an older version, which did not store whether it was measured.", { cores: trim(total.core_unknown_s / HOUR_S, 2), memory: trim(total.memory_unknown_gib_s / HOUR_S, 2) }));
   return words;

@@ -28,7 +28,7 @@ class Alerts(Repo):
         return self._list(_alerts, select(a).where(a.c.state != AlertState.RESOLVED.value).order_by(a.c.id))
 
     def owed_ones(self) -> list[Alert]:
-        """Return those that are over while people who were told of them do not know it, the oldest first."""
+        """Return those that are over, and whose notice of the end still waits, the oldest first."""
         return self._list(_alerts, select(a).where(a.c.resolved_at.is_not(None), _OWED).order_by(a.c.id))
 
     def resolved(self, tenant: str | None, limit: int) -> list[Alert]:
@@ -58,7 +58,7 @@ class Alerts(Repo):
         self._delete(s, s.c.tenant == tenant)
 
     def delete_before(self, before: float) -> int:
-        """Delete those that were over by then, and of which nobody is to be told; return their number."""
+        """Delete those that were over by then, and whose notices were all sent; return their number."""
         return self._delete(a, a.c.resolved_at < before, not_(_OWED))
 
     def silences(self, now: float) -> list[AlertSilence]:
