@@ -28,7 +28,7 @@ const TITLES: Record<Shown, () => string> = {
 const SPLITS: Record<string, () => string> = {
   tenant: () => t("Team"),
   user: () => t("User"),
-  work: () => t("Work"),
+  work: () => t("Kind of work"),
   gpu_kind: () => t("GPU kind"),
 };
 const WORK: Record<string, () => string> = {
