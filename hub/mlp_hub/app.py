@@ -32,6 +32,7 @@ from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.backends import backend_of
+from mlp_hub.background import BackgroundTask
 from mlp_hub.bindings import KEY, check_service
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.resources import HOUR_S
@@ -112,7 +113,7 @@ class ServiceProcess:
         )
         self.platform.problems.add(FilesWatch(settings.data_socket).problems)
         self.deaths = Deaths(self.db, settings.private_dir / "state.json")
-        self.leading: list[asyncio.Task[None]] = []  # what is done while this service leads, for ever
+        self._while_leading = [BackgroundTask(work) for work in (self.deaths.watch, self._stay_found)]
         self.listeners = listeners_of(settings, replica)
         self.servers: list[HTTPServer] = []
         self.platform.on_lead.append(self._lead)
@@ -145,10 +146,11 @@ class ServiceProcess:
 
     async def _lead(self) -> None:
         await self._publish()
-        self.leading = [asyncio.ensure_future(self.deaths.watch()), asyncio.ensure_future(self._stay_found())]
+        for task in self._while_leading:
+            task.start()
 
     def _lead_no_more(self) -> None:
-        for task in self.leading:
+        for task in self._while_leading:
             task.cancel()
 
     async def _publish(self) -> None:

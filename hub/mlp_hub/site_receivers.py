@@ -8,11 +8,12 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 from mlp_hub.outbound import guard, webhook
+from mlp_hub.point_targets import KINDS
 from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
 from mlp_hub.service.notices.sender import PRIVATE
-from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities, authorization
+from mlp_hub.settings.values import variable_of
 from mlp_language.render import here, render
 
 LOOK_S = 5.0
@@ -81,14 +82,14 @@ def exports_of(settings: Settings) -> tuple[ExportPolicy, ...]:
         if not address:
             continue
         if kind.extra == "otlp":
-            _check_otlp(kind.address_label, address)
+            _check_otlp(variable_of(kind.address), address)
         found.append(
             ExportPolicy(
                 kind.name,
                 address,
-                authorization(kind.secrets_label, getattr(settings, kind.secrets)),
+                authorization(variable_of(kind.secrets), getattr(settings, kind.secrets)),
                 getattr(settings, kind.tenants),
-                authorities(kind.authorities_label, getattr(settings, kind.authorities)),
+                authorities(variable_of(kind.authorities), getattr(settings, kind.authorities)),
                 packed=bool(kind.compression) and getattr(settings, kind.compression) == "gzip",
             )
         )

@@ -196,7 +196,7 @@ class Components(Given):
     )
     queue: Made[WorkQueue] = Made(
         lambda p: WorkQueue(p.policy.backoff_s, p.policy.backoff_max_s),
-        start=WorkQueue.start,
+        start=WorkQueue.open,  # it works once all have started
         stand_by=(StopStage.QUEUE, WorkQueue.stop),
     )
     external_jobs: Made[ExternalJobIntake | None] = Made(

@@ -427,28 +427,31 @@ async def test_an_alert_that_ends_while_another_inhibits_it_is_over_once_that_on
         assert told(rig, "rita") == ONCE
 
 
-async def test_a_silence_that_is_made_during_an_evaluation_keeps_its_mark(tmp_path: Path) -> None:
+async def test_a_silence_that_is_made_during_an_evaluation_keeps_its_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The evaluation stores what it knew of the alert before the silence."""
     async with over_quota(tmp_path) as rig:
         await turn(rig)
         rig.ahead += WAIT_S + 1
-        asked, answer = asyncio.Event(), asyncio.Event()
+        stored, go_on, write = asyncio.Event(), asyncio.Event(), rig.db.write
 
-        async def admins(users: Sequence[str]) -> list[str]:
-            asked.set()
-            await answer.wait()
-            return [user for user in users if user == "root"]
+        async def held_up(*args: Any, **more: Any) -> Any:
+            found = await write(*args, **more)
+            monkeypatch.setattr(rig.db, "write", write)
+            stored.set()
+            await go_on.wait()
+            return found
 
-        rig.platform.alerts.platform_admins = admins
+        monkeypatch.setattr(rig.db, "write", held_up)
         silences = rig.platform.alerts.silences
         evaluation = asyncio.ensure_future(turn(rig))
-        await asked.wait()
+        await stored.wait()
         made = asyncio.ensure_future(silences.make(a_silence(rig), tenant="", of_team=False, actor="root"))
-        await rig.db.read(lambda tx: tx.alerts.silences(0))  # a silence that did not wait would be stored now
-        answer.set()
+        await rig.db.read(lambda tx: tx.alerts.silences(0))  # a silence that does not wait is stored by now
+        go_on.set()
         await evaluation
         await silences.end(str((await made).id), actor="root")
-        tie(rig.platform)
         await turn(rig, 1)
         assert told(rig, "root") == ONCE[:1] * 2
 

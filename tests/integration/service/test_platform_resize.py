@@ -190,9 +190,9 @@ async def test_a_resize_that_goes_on_during_recovery_keeps_its_new_attempt(
             return second in rig.executor.starts
 
         async def report() -> None:
-            """Let the executor report the stop, and wait until the next attempt has begun."""
-            rig.platform.reconciler._executor_says(first)
-            await until(has_begun)
+            """Look at the job as after the executor's report of the stop, until the next attempt has begun."""
+            while not await has_begun():
+                await rig.platform.reconciler._look(wide.uid)
 
         async def commit_later(fn: Any, **options: Any) -> Any:
             if fn.__qualname__.startswith("Reconciler._release_orphans"):

@@ -11,8 +11,8 @@ import pytest
 
 from mlp_hub.domain.jobs.idle_gpus import claims_work, works
 from mlp_hub.executors.base import AttemptWork
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.metering import gpu_metrics
+from mlp_hub.executors.kubernetes.metering.attempt_work import AttemptWorkMeter
 from mlp_hub.executors.kubernetes.metering.believed import BelievedUse, PodUse, believed
 from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
 from mlp_hub.executors.kubernetes.metering.pod_meter import ABSENT_S, EVERY_S, FRESH_S, PodMeter
@@ -245,12 +245,10 @@ async def test_a_measured_gpu_counts_until_the_look_is_old() -> None:
     assert made.gpu_of(("u.0", 1)) is None
 
 
-def executor(api: Api, made: PodMeter, *ranks: int, over: tuple[int, ...] = ()) -> Any:
-    one = cast("Any", KubernetesExecutor.__new__(KubernetesExecutor))
-    one._pod_meter = made
+def work(made: PodMeter, *ranks: int, over: tuple[int, ...] = ()) -> AttemptWorkMeter:
     pods = [SimpleNamespace(rank=rank, over=rank in over) for rank in ranks]
-    one._cache = SimpleNamespace(pods=lambda _: pods)
-    return one
+    cache = cast("Any", SimpleNamespace(pods=lambda _: pods))
+    return AttemptWorkMeter(cache, cast("Any", None), made, cast("Any", None))
 
 
 CLAIM = cast("Any", SimpleNamespace(attempt="u.0"))
@@ -262,13 +260,13 @@ async def test_a_gang_is_measured_where_each_of_its_pods_is() -> None:
     made = meter(api)
     api.answers[PODS] = {"items": [pod("train-0", "10m", "1Mi")]}
     await made.look(["u.0"])
-    assert executor(api, made, 0)._believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False)
-    assert executor(api, made, 0, 1)._believed(CLAIM, TOLD) == TOLD, "one of them is not measured"
-    ended = executor(api, made, 0, 1, over=(1,))
-    assert ended._believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False), (
+    assert work(made, 0).believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False)
+    assert work(made, 0, 1).believed(CLAIM, TOLD) == TOLD, "one of them is not measured"
+    ended = work(made, 0, 1, over=(1,))
+    assert ended.believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False), (
         "a pod that ended hides nothing"
     )
-    assert executor(api, made)._believed(CLAIM, TOLD) == TOLD
+    assert work(made).believed(CLAIM, TOLD) == TOLD
 
 
 async def test_a_metrics_server_that_is_down_leaves_the_cluster_up() -> None:

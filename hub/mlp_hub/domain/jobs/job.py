@@ -390,6 +390,7 @@ class Job:
     idle: GpuIdle | None = (
         None  # while it runs: the GPUs that it holds and does not use, where its team has a policy
     )
+    note: str = ""  # what its owner wrote about it; also the note of the run
     version: int = 0  # grows with each stored change
 
     @property

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from mlp_api.platform import alerts as api
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
@@ -71,7 +72,8 @@ class AlertService:
         self._history = SampleHistory(rules)
         self._admins: dict[str, tuple[bool, float]] = {}
         self._evaluated_at: float | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._one = asyncio.Lock()
+        self._task = BackgroundTask(self._run)
 
     async def start(self) -> None:
         """Take what is stored, and evaluate from now on."""
@@ -86,15 +88,11 @@ class AlertService:
         self._history = SampleHistory(self._book.rules.values())
         # jobs that fail before the first evaluation count
         self._history.begin(self._steady(), self._monitoring.counters(self._history.metrics))
-        if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._run())
+        self._task.start()
 
     async def stop(self) -> None:
         """Evaluate no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._task.stop()
 
     def forget_tenant(self, tenant: str) -> None:
         """Forget the alerts and silences of a tenant that is gone, whose rows went with it."""
@@ -171,7 +169,7 @@ class AlertService:
 
     async def evaluate(self) -> None:
         """Evaluate all rules once, and tell the people whom it concerns. Raises `Unavailable`."""
-        async with self.silences.turn:
+        async with self._one:
             samples = await self._monitoring.samples(self._history.metrics)
             now, steady = self._clock(), self._steady()
             self._history.take(steady, now, samples)
@@ -184,44 +182,53 @@ class AlertService:
 
     async def _store(self, changes: AlertChanges, now: float) -> None:
         moved = {one.key: (one, new) for one, new in changes.moved}
-        current = self.silences.current(None)
         firing = self._firing() | {new.rule for _, new in moved.values() if new.state is AlertState.FIRING}
 
-        def is_due(alert: Alert) -> bool:
-            return any(Waiting.of(alert, current, now, inhibited=is_inhibited(alert, firing)))
+        def due() -> tuple[list[Alert], list[OpenAlert]]:
+            """Return the alerts that are over and those that fire, whose notices wait for nothing else."""
+            current = self.silences.current(None)
 
-        owed = [alert for alert in self._book.owed.values() if is_due(alert)]
-        to_tell = [
-            one
-            for one in self._book.open.values()
-            if one.key not in moved and one.alert.state is AlertState.FIRING and is_due(one.alert)
-        ]
-        if not (changes.begun or moved or changes.dropped or to_tell or owed):
+            def is_due(alert: Alert) -> bool:
+                return any(Waiting.of(alert, current, now, inhibited=is_inhibited(alert, firing)))
+
+            fires = [
+                one
+                for one in self._book.open.values()
+                if one.key not in moved and one.alert.state is AlertState.FIRING and is_due(one.alert)
+            ]
+            return [alert for alert in self._book.owed.values() if is_due(alert)], fires
+
+        if not (changes.begun or moved or changes.dropped or any(due())):
             return
         admins = await self._platform_admins()
 
-        def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], list[Alert], set[str]]:
-            telling, users = AlertTelling(self._outbox, current, admins, now), set[str]()
+        async with (
+            self.silences.turn
+        ):  # after the answer of the hub: somebody may have asked for silence meanwhile
+            current, (owed, fires) = self.silences.current(None), due()
 
-            def tell(old: Alert, new: Alert, *, measured: bool = True) -> Alert:
-                rule, inhibited = self._book.rules[new.rule], is_inhibited(new, firing)
-                told, who = telling.tell(tx, rule, new, inhibited=inhibited, measured=measured)
-                if told != old:
-                    tx.alerts.change(told)
-                users.update(who)
-                return told
+            def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], list[Alert], set[str]]:
+                telling, users = AlertTelling(self._outbox, current, admins, now), set[str]()
 
-            over = [tell(alert, alert) for alert in owed]
-            stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
-            for one, new in (*moved.values(), *((one, one.alert) for one in to_tell)):
-                stored.append((one, tell(one.alert, new, measured=one.measured)))
-            tx.alerts.remove([one.alert.id for one in changes.dropped])
-            return stored, over, users
+                def tell(old: Alert, new: Alert, *, measured: bool = True) -> Alert:
+                    rule, inhibited = self._book.rules[new.rule], is_inhibited(new, firing)
+                    told, who = telling.tell(tx, rule, new, inhibited=inhibited, measured=measured)
+                    if told != old:
+                        tx.alerts.change(told)
+                    users.update(who)
+                    return told
 
-        stored, over, users = await self._db.write(work)
-        self._book.apply(stored, changes.dropped)
-        for alert in over:
-            self._book.take_over(alert)
+                over = [tell(alert, alert) for alert in owed]
+                stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
+                for one, new in (*moved.values(), *((one, one.alert) for one in fires)):
+                    stored.append((one, tell(one.alert, new, measured=one.measured)))
+                tx.alerts.remove([one.alert.id for one in changes.dropped])
+                return stored, over, users
+
+            stored, over, users = await self._db.write(work)
+            self._book.apply(stored, changes.dropped)
+            for alert in over:
+                self._book.take_over(alert)
         self._outbox.notify(users)
 
     async def _platform_admins(self) -> set[str] | None:

@@ -29,7 +29,7 @@ class Silences:
         self.on_made: Callable[[AlertSilence], None] = lambda _: None
         """Called with each new silence, which is stored."""
         self.turn = asyncio.Lock()
-        """Held while alerts change: by an evaluation too, which knows the silences from its begin to its end."""
+        """Held while alerts are stored: by an evaluation too, so that neither replaces the other's marks with older ones."""
 
     def load(self, stored: Sequence[AlertSilence]) -> None:
         """Take what is stored."""
@@ -89,8 +89,9 @@ class Silences:
     async def end(
         self, number: str, *, tenant: str | None = None, of_any: bool = True, actor: str
     ) -> api.AlertSilence:
-        """End a silence early. The next evaluation notifies people of its alerts that still fire. With a `tenant` only one of it, unless `of_any` one of its administrators.
+        """End a silence early. The next evaluation notifies people of its alerts that still fire.
 
+        With a `tenant` only silences of that tenant can be ended; without `of_any` only those that its own administrators made.
         Raises `NotFound`.
         """
         one = next(

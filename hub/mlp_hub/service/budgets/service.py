@@ -156,7 +156,7 @@ class BudgetService:
 
         self._budgets[tenant] = await self._db.write(work)
         self._forget({tenant})
-        await self.review()
+        await self._review()
         return await self.get(tenant)
 
     async def remove(self, tenant: str, *, actor: str) -> None:
@@ -177,8 +177,10 @@ class BudgetService:
 
     async def review(self) -> None:
         """Look at what is spent: tell people of levels, and stop or continue new work."""
-        if not self._budgets and not self._stopped:
-            return
+        if self._budgets or self._stopped:
+            await self._review()
+
+    async def _review(self) -> None:
         async with self._one:
             now, prices = self._clock(), await self._usage.price_list()
             found, due = await self._read(lambda tx, stored: _look(tx, _SpentSums(tx, stored, prices, now)))
@@ -226,7 +228,7 @@ class BudgetService:
                 log.warning("people cannot be told of budgets yet; it is tried again: %s", error)
                 return
         seen = {
-            one.budget.tenant: one.period.begins
+            one.budget.tenant: (one.budget, one.period.begins)
             for one in found
             if one.period is not None and one.period.begins != one.budget.seen
         }
@@ -237,8 +239,9 @@ class BudgetService:
             users: set[str] = set()
             for one in due:
                 users |= self._tell_in(tx, one, admins)
-            for tenant, begins in seen.items():
-                if (budget := tx.budgets.get(tenant)) is not None:
+            for tenant, (looked_at, begins) in seen.items():
+                budget = tx.budgets.get(tenant)
+                if budget is not None and budget.stated == looked_at.stated:  # another has other periods
                     tx.budgets.put(replace(budget, seen=begins))
             return users
 

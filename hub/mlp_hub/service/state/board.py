@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+from mlp_hub.background import BackgroundTasks
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.domain.resources import milli
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -178,7 +179,7 @@ class Changes:
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:
-        """Store a change within the phase."""
+        """Store a change within the phase, of a job that has not ended: listeners take a change of an ended job for its end."""
         stored = tx.jobs.update(job)
         self.jobs.append(stored)
         return stored
@@ -268,7 +269,7 @@ class Board:
         self._listeners: list[Callable[[Job, Job | None], None]] = []
         self.on_moves: list[Callable[[Sequence[Move]], None]] = []
         """Called with the moves of each transaction, once they are durable."""
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks = BackgroundTasks()
         self.notices: MoveNotices | None = None
 
     async def load(self) -> None:
@@ -285,9 +286,7 @@ class Board:
 
         `durable` is as in `Database.write`.
         """
-        task = asyncio.ensure_future(self._commit(fn, durable=durable))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._tasks.start(self._commit(fn, durable=durable))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -305,8 +304,7 @@ class Board:
 
     async def drain(self) -> None:
         """Wait for commits in progress."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.finish()
 
     def stop(self) -> None:
         """Tell nobody any more, and forget all: another may change jobs from now on."""

@@ -378,10 +378,9 @@ async def test_an_answer_that_cannot_be_stored_for_another_reason_than_the_datab
     for name in ("ann", "bob"):
         assert await world.refresher.stays(name)
     world.full, world.broken = False, True
-    assert world.refresher._storing is not None
     refused = world.refused
     async with asyncio.timeout(30):
-        await world.refresher._storing
+        await world.refresher._storing.finish()
     assert (world.refresher._unstored, world.refused - refused) == ({}, 2)
     failures = [record for record in caplog.records if record.levelname == "ERROR"]
     assert [record.args for record in failures] == [("ann",), ("bob",)]
