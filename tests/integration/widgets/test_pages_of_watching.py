@@ -72,7 +72,7 @@ def test_alerts_have_their_since_silences_their_ends_and_failed_deliveries_are_o
         alert(9, "MLPBackupOld", severity="critical", since=when(-200_000), state_since=when(-180_000))
     )
     page = pages.panel("admin/alerts", dark=dark, width=width, language=language)
-    expect(page.locator(".mlp-note")).to_have_text(f"{text}.")
+    expect(page.locator(".mlp-note")).to_contain_text(text)
     shot(page, f"watch-alerts-{look}", full=True)
     assert fits(page)
     assert_accessible(page)
