@@ -131,18 +131,19 @@ class AlertBook:
             one.alert = alert
             if alert.state is AlertState.RESOLVED:
                 self.open.pop(one.key, None)
-                self.take_over(alert)
+                self.take_over([alert])
             else:
                 self.open[one.key] = one
         for one in dropped:
             self.open.pop(one.key, None)
 
-    def take_over(self, alert: Alert) -> None:
-        """Take an alert that is over as it is stored now."""
-        if alert.is_owed:
-            self.owed[alert.id] = alert
-        else:
-            self.owed.pop(alert.id, None)
+    def take_over(self, stored: Iterable[Alert]) -> None:
+        """Take alerts that are over as they are stored now."""
+        for alert in stored:
+            if alert.is_owed:
+                self.owed[alert.id] = alert
+            else:
+                self.owed.pop(alert.id, None)
 
     def forget_tenant(self, tenant: str) -> None:
         """Forget the alerts of a tenant that is gone."""

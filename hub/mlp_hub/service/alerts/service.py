@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 
 from mlp_api.platform import alerts as api
 from mlp_hub.background import BackgroundTask
@@ -16,9 +17,9 @@ from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
 from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.tenants.tenant import no_such_tenant
-from mlp_hub.service.alerts.evaluator import AlertBook, AlertChanges, OpenAlert
+from mlp_hub.service.alerts.evaluator import AlertBook, AlertChanges, Key, OpenAlert
 from mlp_hub.service.alerts.silences import Silences
-from mlp_hub.service.alerts.telling import AlertTelling, Waiting, is_inhibited, silence_of
+from mlp_hub.service.alerts.telling import AlertTelling, WaitingNotices, is_inhibited, silence_of
 from mlp_hub.service.alerts.wire import alert_to, rule_to, silence_to
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import RULES
@@ -183,53 +184,49 @@ class AlertService:
     async def _store(self, changes: AlertChanges, now: float) -> None:
         moved = {one.key: (one, new) for one, new in changes.moved}
         firing = self._firing() | {new.rule for _, new in moved.values() if new.state is AlertState.FIRING}
-
-        def due() -> tuple[list[Alert], list[OpenAlert]]:
-            """Return the alerts that are over and those that fire, whose notices wait for nothing else."""
-            current = self.silences.current(None)
-
-            def is_due(alert: Alert) -> bool:
-                return any(Waiting.of(alert, current, now, inhibited=is_inhibited(alert, firing)))
-
-            fires = [
-                one
-                for one in self._book.open.values()
-                if one.key not in moved and one.alert.state is AlertState.FIRING and is_due(one.alert)
-            ]
-            return [alert for alert in self._book.owed.values() if is_due(alert)], fires
-
+        due = partial(self._due, moved.keys(), firing, now)
         if not (changes.begun or moved or changes.dropped or any(due())):
             return
         admins = await self._platform_admins()
-
-        async with (
-            self.silences.turn
-        ):  # after the answer of the hub: somebody may have asked for silence meanwhile
+        async with self.silences.turn:  # somebody may have made a silence before the hub answered
             current, (owed, fires) = self.silences.current(None), due()
 
             def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], list[Alert], set[str]]:
-                telling, users = AlertTelling(self._outbox, current, admins, now), set[str]()
-
-                def tell(old: Alert, new: Alert, *, measured: bool = True) -> Alert:
-                    rule, inhibited = self._book.rules[new.rule], is_inhibited(new, firing)
-                    told, who = telling.tell(tx, rule, new, inhibited=inhibited, measured=measured)
-                    if told != old:
-                        tx.alerts.change(told)
-                    users.update(who)
-                    return told
-
-                over = [tell(alert, alert) for alert in owed]
+                telling = AlertTelling(
+                    tx,
+                    self._outbox,
+                    self._book.rules,
+                    silences=current,
+                    firing=firing,
+                    admins=admins,
+                    now=now,
+                )
+                over = [telling.tell(alert, alert) for alert in owed]
                 stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
                 for one, new in (*moved.values(), *((one, one.alert) for one in fires)):
-                    stored.append((one, tell(one.alert, new, measured=one.measured)))
+                    stored.append((one, telling.tell(one.alert, new, measured=one.measured)))
                 tx.alerts.remove([one.alert.id for one in changes.dropped])
-                return stored, over, users
+                return stored, over, telling.users
 
             stored, over, users = await self._db.write(work)
             self._book.apply(stored, changes.dropped)
-            for alert in over:
-                self._book.take_over(alert)
+            self._book.take_over(over)
         self._outbox.notify(users)
+
+    def _due(
+        self, moved: Collection[Key], firing: Collection[str], now: float
+    ) -> tuple[list[Alert], list[OpenAlert]]:
+        """Return the alerts that are over, and those that fire, with a notice that waits for nothing else."""
+        current = self.silences.current(None)
+
+        def is_due(alert: Alert) -> bool:
+            return any(WaitingNotices.of(alert, current, firing, now))
+
+        fires = (one for one in self._book.open.values() if one.alert.state is AlertState.FIRING)
+        return (
+            [alert for alert in self._book.owed.values() if is_due(alert)],
+            [one for one in fires if one.key not in moved and is_due(one.alert)],
+        )
 
     async def _platform_admins(self) -> set[str] | None:
         """Return the platform's administrators with a subscription, as last known while the hub is away; None: nobody knows them."""
