@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import threading
 from importlib.util import find_spec
 from typing import Any, cast
 
-from mlp_hub.outbound import guard, webhook
+from mlp_hub.domain.public_addresses import is_admitted, web_place
 from mlp_hub.point_targets import KINDS
 from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
 from mlp_hub.service.notices.sender import PRIVATE
@@ -42,14 +43,15 @@ def check_heads_webhook(settings: Settings, *, look_up: bool = True) -> None:
     The check and the words are those of people's webhooks. A host without an address now may have one later. Without `look_up`
     only a number is checked: a service that restarts does not depend on names.
     """
-    place = webhook.place_of(settings.audit_webhook)
+    place = web_place(settings.audit_webhook)
     if place is None or not (look_up or _is_number(place[0])):
         return
     found: list[bool] = []
 
     def look() -> None:
         try:
-            found.append(guard.admits(*place, settings.notice_private))
+            known = socket.getaddrinfo(*place, type=socket.SOCK_STREAM)
+            found.append(is_admitted(*place, (one[4][0] for one in known), settings.notice_private))
         except (OSError, UnicodeError):
             found.append(True)
 
