@@ -347,6 +347,7 @@ async def test_a_renewed_login_that_cannot_be_stored_is_kept_in_memory_and_store
     world = World("ann")
     world.full = True
     for use in (1, 2, 3):  # the provider takes each token once
+        await world.refresher._wait("ann")  # a try to store in progress would answer without asking
         assert await world.refresher.stays("ann")
         assert not world.refresher.is_due("ann"), "what it said is known"
         assert world.refresher._unstored["ann"][2]["use"] == use
