@@ -62,7 +62,13 @@ from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities
 from mlp_hub.settings.origins import ONE_NAME_MEANS
-from mlp_hub.site_receivers import alertmanager_of, exports_of, syslog_of, traces_of
+from mlp_hub.site_receivers import (
+    alertmanager_of,
+    check_heads_webhook,
+    exports_of,
+    syslog_of,
+    traces_of,
+)
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.web.site import make_application
 
@@ -218,7 +224,8 @@ def keep_of(settings: Settings) -> KeepPolicy:
 
 
 def audit_of(settings: Settings) -> AuditPolicy:
-    """Tell the platform where heads of the audit log are written, and where its entries go."""
+    """Tell the platform where heads of the audit log are written, and where its entries go. Raises `SettingsError`."""
+    check_heads_webhook(settings, look_up=False)
     return AuditPolicy(
         settings.audit_heads_file,
         settings.audit_syslog,

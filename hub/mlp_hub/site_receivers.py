@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
+import threading
 from importlib.util import find_spec
 from typing import Any, cast
 
+from mlp_hub.domain.public_addresses import is_admitted, web_place
 from mlp_hub.point_targets import KINDS
 from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
+from mlp_hub.service.notices.sender import PRIVATE
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities, authorization
 from mlp_hub.settings.values import variable_of
+from mlp_language.render import here, render
+
+LOOK_S = 5.0
+"""Safety: seconds for which the name of a receiver is looked up: an operator waits for it, and sending checks again."""
 
 
 def syslog_of(settings: Settings) -> SyslogReceiver | None:
@@ -26,6 +35,39 @@ def syslog_of(settings: Settings) -> SyslogReceiver | None:
         certificate=settings.audit_ship_certificate,
         key=settings.audit_ship_key,
     )
+
+
+def check_heads_webhook(settings: Settings, *, look_up: bool = True) -> None:
+    """Raise `SettingsError` if heads of the audit log could never be posted, because the address is private and not allowed.
+
+    The check and the words are those of people's webhooks. A host without an address now may have one later. Without `look_up`
+    only a number is checked: a service that restarts does not depend on names.
+    """
+    place = web_place(settings.audit_webhook)
+    if place is None or not (look_up or _is_number(place[0])):
+        return
+    found: list[bool] = []
+
+    def look() -> None:
+        try:
+            known = socket.getaddrinfo(*place, type=socket.SOCK_STREAM)
+            found.append(is_admitted(*place, (one[4][0] for one in known), settings.notice_private))
+        except (OSError, UnicodeError):
+            found.append(True)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(LOOK_S)
+    if found == [False]:
+        raise SettingsError(f"MLP_AUDIT_WEBHOOK: {place[0]}: {render(PRIVATE, here())}")
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def traces_of(settings: Settings) -> str:

@@ -620,7 +620,7 @@ class Components(Given):
     )
     audit: Made[AuditLog] = Made(lambda p: AuditLog(p.db, p.audit_chain))
     accounting: Made[UsageService] = Made(
-        lambda p: UsageService(p.db, p.drains.nodes, p.clock),
+        lambda p: UsageService(p.db, p.drains.nodes, p.clock, measures=p.executor.measures),
         tidy=lambda accounting: accounting.roll_up.roll_up(),
         put_off=lambda accounting, by: accounting.roll_up.put_off(by),
     )

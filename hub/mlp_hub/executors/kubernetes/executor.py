@@ -96,6 +96,7 @@ class KubernetesExecutor(SharedVolumeLogs):
     serves = True
     drains = False
     limits = False
+    measures = False
 
     def __init__(
         self,

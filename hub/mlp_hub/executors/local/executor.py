@@ -99,6 +99,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     serves = True
     drains = True
     limits = True
+    measures = True
 
     def __init__(
         self,

@@ -221,7 +221,13 @@ def use_of(move: Move) -> MeasuredUse | None:
     memory = [r.ram_mean for r in ranks if r.ram_mean is not None]
     if began is None or not ranks or len(cores) < len(ranks) or len(memory) < len(ranks):
         return None
-    return MeasuredUse(milli(sum(cores)), sum(memory), began)
+    return MeasuredUse(
+        milli(sum(cores)),
+        sum(memory),
+        began,
+        cpu_reported=any(r.cores_reported for r in ranks),
+        ram_reported=any(r.memory_reported for r in ranks),
+    )
 
 
 def hand_over(tx: Tx, old: Job, new: Job, now: float, used: MeasuredUse | None = None) -> None:

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0053"
-down_revision = "0051"
+down_revision = "0052"
 
 _JOB = sa.table("job", sa.column("uid", sa.String()), sa.column("note", sa.Text()))
 _RUN_NOTE = sa.table("run_note", sa.column("job", sa.String()), sa.column("note", sa.Text()))
