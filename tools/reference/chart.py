@@ -21,22 +21,67 @@ CHART = ROOT / "helm" / "mlp-hub"
 ANYWHERE = "https://hub.invalid"
 """Stand-in for the hub's address in the rules; the template replaces it."""
 SET_BY_CHART = frozenset(
-    """
-    home port bind config public_url users_domain base_path allowed_hosts trusted_proxies tls_cert tls_key
-    executor replicas database_url hub_database_url
-    hub_listen hub_address service_listen service_address data_listen data_address proxy_listen proxy_address service_proxies
-    hub_listen_tenants service_listen_tenants data_listen_tenants metrics_listen audit_heads
-    kubernetes_config kubernetes_context kubernetes_name kubernetes_image kubernetes_pull_policy kubernetes_pull_secrets
-    kubernetes_files kubernetes_volume kubernetes_address kubernetes_hub kubernetes_service kubernetes_data kubernetes_pod
-    kubernetes_identities
-    """.split()
+    [
+        "home",
+        "port",
+        "bind",
+        "config",
+        "public_url",
+        "users_domain",
+        "base_path",
+        "allowed_hosts",
+        "trusted_proxies",
+        "tls_cert",
+        "tls_key",
+        "executor",
+        "replicas",
+        "database_url",
+        "hub_database_url",
+        "hub_listen",
+        "hub_address",
+        "service_listen",
+        "service_address",
+        "data_listen",
+        "data_address",
+        "proxy_listen",
+        "proxy_address",
+        "service_proxies",
+        "hub_listen_tenants",
+        "service_listen_tenants",
+        "data_listen_tenants",
+        "metrics_listen",
+        "audit_heads",
+        "kubernetes_config",
+        "kubernetes_context",
+        "kubernetes_name",
+        "kubernetes_image",
+        "kubernetes_pull_policy",
+        "kubernetes_pull_secrets",
+        "kubernetes_files",
+        "kubernetes_volume",
+        "kubernetes_address",
+        "kubernetes_hub",
+        "kubernetes_service",
+        "kubernetes_data",
+        "kubernetes_pod",
+        "kubernetes_identities",
+    ]
 )
 """Settings that the chart sets itself, or has a value of its own for."""
 OF_ONE_MACHINE = frozenset(
-    """
-    simulated_nodes allow_no_sandbox first_uid node_name node_cpu node_ram node_gpus node_gpu_kind dcgm_job_dir log_max
-    notebook_processes
-    """.split()
+    [
+        "simulated_nodes",
+        "allow_no_sandbox",
+        "first_uid",
+        "node_name",
+        "node_cpu",
+        "node_ram",
+        "node_gpus",
+        "node_gpu_kind",
+        "dcgm_job_dir",
+        "log_max",
+        "notebook_processes",
+    ]
 )
 """Settings that mean nothing where all runs in pods."""
 _SIMPLE = {"int": "integer", "float": "number", "bool": "boolean", "str": "string", "path": "string"}
@@ -70,7 +115,9 @@ def _of_setting(meta: Mapping[str, Any], doc: str, unit: str) -> dict[str, Any]:
         values = {"type": ["string", "null"]}
         return {"type": "object", "additionalProperties": values, "description": f"{doc} By any key."}
     found: dict[str, Any] = {"type": [_SIMPLE[meta["kind"]], "null"]}
-    found |= {name: meta[of] for name, of in (("minimum", "low"), ("maximum", "high")) if meta[of] is not None}
+    found |= {
+        name: meta[of] for name, of in (("minimum", "low"), ("maximum", "high")) if meta[of] is not None
+    }
     if meta["choices"]:
         found = {"enum": [*meta["choices"], None]}
     return {**found, "description": f"{doc} In {unit}." if unit else doc}
@@ -122,12 +169,15 @@ def _default(defaults: Any, path: str) -> str:
 
 def files() -> dict[str, str]:
     """Return the content of each file of the chart that is made of tables, by its path in the chart."""
-    rules = yaml.safe_dump(rules_file(f"{ANYWHERE}/services/mlp/docs/"), sort_keys=False, allow_unicode=True, width=1000)
+    rules = yaml.safe_dump(
+        rules_file(f"{ANYWHERE}/services/mlp/docs/"), sort_keys=False, allow_unicode=True, width=1000
+    )
     return {
         "values.schema.json": json.dumps(schema(), indent=1, ensure_ascii=False) + "\n",
         "files/rules.yaml": rules,
         **{
-            f"files/dashboards/mlp-hub-{one.name}.json": json.dumps(grafana_json(one), ensure_ascii=False) + "\n"
+            f"files/dashboards/mlp-hub-{one.name}.json": json.dumps(grafana_json(one), ensure_ascii=False)
+            + "\n"
             for one in DASHBOARDS
         },
     }

@@ -25,6 +25,7 @@
 {{- define "mlp-hub.data" -}}{{ include "mlp-hub.fullname" . }}-data{{- end -}}
 {{- define "mlp-hub.postgresql" -}}{{ include "mlp-hub.fullname" . }}-postgresql{{- end -}}
 {{- define "mlp-hub.settings" -}}{{ include "mlp-hub.fullname" . }}-settings{{- end -}}
+{{- define "mlp-hub.config" -}}{{ include "mlp-hub.fullname" . }}-config{{- end -}}
 {{- define "mlp-hub.secret" -}}{{ .Values.secrets.existingSecret | default (printf "%s-secrets" (include "mlp-hub.fullname" .)) }}{{- end -}}
 {{- define "mlp-hub.files" -}}{{ include "mlp-hub.fullname" . }}-files{{- end -}}
 {{- define "mlp-hub.filesVolume" -}}{{ .Release.Namespace }}-{{ include "mlp-hub.files" . }}{{- end -}}

@@ -91,10 +91,14 @@ topologySpreadConstraints:
 {{- define "mlp-hub.env" -}}
 - name: HOME
   value: /tmp
-- name: MLP_KUBERNETES_POD_NAME
+{{- if not .files }}
+- name: MLP_KUBERNETES_FILES  # this part has none
+  value: ""
+{{- end }}
+- name: POD_NAME
   valueFrom: {fieldRef: {fieldPath: metadata.name}}
 - name: MLP_KUBERNETES_POD
-  value: {{ .root.Release.Namespace }}/$(MLP_KUBERNETES_POD_NAME)
+  value: {{ .root.Release.Namespace }}/$(POD_NAME)
 {{- range $name, $value := .values.extraEnv }}
 {{- if kindIs "map" $value }}
 - name: {{ $name }}
@@ -139,7 +143,7 @@ topologySpreadConstraints:
 - name: tmp
   emptyDir: {sizeLimit: 2Gi}
 - name: config
-  configMap: {name: {{ include "mlp-hub.settings" .root }}, items: [{key: mlp_hub_config.py, path: mlp_hub_config.py}]}
+  configMap: {name: {{ include "mlp-hub.config" .root }}}
 {{- range $name, $source := .values.extraVolumes }}
 {{- if $source }}
 - {{ merge (dict "name" $name) $source | toYaml | nindent 2 | trim }}

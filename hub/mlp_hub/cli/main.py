@@ -60,6 +60,22 @@ def _supervise(settings: Settings, args: argparse.Namespace) -> int:
     return up.supervise(settings, os.environ, args.take)
 
 
+def _pod(settings: Settings, args: argparse.Namespace) -> int:
+    from mlp_hub.cli.lifecycle import pod  # noqa: PLC0415
+
+    if args.part == "wait":
+        pod.prepare(settings, args.secrets)
+        pod.wait_for_database(settings)
+        return 0
+    if args.part in ("secrets", "setup"):
+        from mlp_hub.cli.lifecycle import pod_setup  # noqa: PLC0415
+
+        if args.part == "secrets":
+            return pod_setup.show_secrets(args.secret)
+        return pod_setup.setup(settings, args.take, args.secret, args.secrets)
+    return pod.run(settings, os.environ, args.part, args.secrets)
+
+
 def _takes(sub: argparse.ArgumentParser) -> None:
     """Add the options by which a state directory belongs to another database or executor from now on."""
     for option, text in (
@@ -557,7 +573,29 @@ def _parser() -> argparse.ArgumentParser:
     _add_monitor(add)
     _add_simulate(add)
     _takes(add("supervise", _supervise, say("run in the foreground, for systemd and containers")))
+    _add_pod(add)
     return parser
+
+
+def _add_pod(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
+    sub = add("pod", _pod, say("run one part in its own pod, as the Helm chart does"))
+    sub.add_argument(
+        "part", choices=("secrets", "setup", "wait", "hub", "service", "data", "proxy"), metavar="PART"
+    )
+    sub.add_argument(
+        "--secrets",
+        type=Path,
+        default=Path("/srv/secrets"),
+        metavar="DIR",
+        help=say("the directory with the part's secrets, a file each"),
+    )
+    sub.add_argument(
+        "--secret",
+        default="",
+        metavar="NAME",
+        help=say("with setup: the Secret that is made at the first start and kept"),
+    )
+    _takes(sub)
 
 
 def _add_monitor(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:

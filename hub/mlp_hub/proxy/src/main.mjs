@@ -14,17 +14,17 @@
 // - Where nothing answers, a page says so and tries again (pages.mjs), also where a process of the platform hangs
 //   (backends.mjs).
 //
-// The API listens on a UNIX socket only. CONFIGPROXY_AUTH_TOKEN must be set; there is no open API.
+// The API listens on a UNIX socket, and at a port where the proxy is a pod. CONFIGPROXY_AUTH_TOKEN must be set; there is no open API.
 
 import fs from "node:fs";
-import { STATUS_CODES } from "node:http";
+import http, { STATUS_CODES } from "node:http";
 import net from "node:net";
 import { parseArgs } from "node:util";
 
 import { ConfigurableProxy } from "configurable-http-proxy/lib/configproxy.js";
 
 import { AppGateway } from "./apps/gateway.mjs";
-import { Backends, placeOf } from "./backends.mjs";
+import { Backends, placeAt, placeOf } from "./backends.mjs";
 import { senders } from "./forwarded.mjs";
 import { filesBelow, hostRules, isPage } from "./hosts.mjs";
 import { Connections, hangUp, networkOf, TOO_MANY } from "./limits.mjs";
@@ -43,6 +43,8 @@ const { values: args } = parseArgs({
     bind: { type: "string", default: "127.0.0.1" },
     port: { type: "string", default: "8000" },
     "api-socket": { type: "string" },
+    "api-ip": { type: "string" },
+    "api-port": { type: "string" },
     routes: { type: "string" },
     "default-target": { type: "string" },
     "error-target": { type: "string" },
@@ -55,7 +57,7 @@ const { values: args } = parseArgs({
     users: { type: "string", default: "" },
     trusted: { type: "string", multiple: true, default: [] },
     hsts: { type: "string", default: "0" },
-    "service-socket": { type: "string" },
+    service: { type: "string" },
     "app-body-max": { type: "string", default: "100" },
     "app-answer-s": { type: "string", default: "300" },
     "app-wake-s": { type: "string", default: "60" },
@@ -179,7 +181,8 @@ class HubProxy extends ConfigurableProxy {
   // Another process may listen there by now: who led has been silent for too long. What is kept open leads to the old one.
   renew({ socketPath, host }) {
     for (const [name, free] of Object.entries(this.httpAgent.freeSockets)) {
-      if (name.includes(`:${socketPath ?? host}`)) for (const socket of [...free]) socket.destroy();
+      const leadsThere = socketPath ? name.includes(`:${socketPath}`) : name.startsWith(`${host}:`);
+      if (leadsThere) for (const socket of [...free]) socket.destroy();
     }
   }
 
@@ -329,9 +332,9 @@ const connections = new Connections({
 });
 const platformHost = args.platform ? new URL(args.platform).hostname : "";
 const apps =
-  args["service-socket"] && gatewayToken
+  args.service && gatewayToken
     ? new AppGateway({
-        service: args["service-socket"],
+        service: placeAt(args.service),
         token: gatewayToken,
         platform: args.platform,
         users: args.users,
@@ -401,6 +404,11 @@ function listen(server, ...where) {
 process.umask(0o077);
 await freeSocket(args["api-socket"]);
 await listen(proxy.apiServer, args["api-socket"]);
+if (args["api-port"]) {
+  const beside = http.createServer();
+  for (const listener of proxy.apiServer.listeners("request")) beside.on("request", listener);
+  await listen(beside, Number(args["api-port"]), args["api-ip"]);
+}
 await listen(proxy.proxyServer, Number(args.port), args.bind);
 log.info("Proxying %s:%s", args.bind, args.port);
 
