@@ -124,7 +124,7 @@ cluster-nodes: install  ## add nodes that run nothing to the cluster (N=10 GPUS=
 	$(CLUSTER) nodes $(or $(N),10) --gpus $(or $(GPUS),8)
 
 .PHONY: images
-images: install  ## build the images hub, service, notebook, mpi and tf (ONLY=notebook; BUILDER= BASE= TAG=)
+images: install  ## build the images hub, service, postgresql, notebook, mpi and tf (ONLY=notebook; BUILDER= BASE= TAG=)
 	images/build $(ONLY)
 
 kubeconfig:  ## print the path of the cluster's kubeconfig; kubectl lies beside it

@@ -54,12 +54,10 @@ def main(argv: Sequence[str]) -> int:
 def _do(arguments: argparse.Namespace) -> None:
     name, given = clone_name(), brought()
     command = arguments.command
-    if command == "can":
-        print(able())
+    if command in {"can", "helm"}:
+        print(able() if command == "can" else helm.build())
     elif command == "build":
         _build(pods=not arguments.api_only)
-    elif command == "helm":
-        print(helm.build())
     elif command == "kubeconfig":
         print(_kubeconfig(name, given))
     elif given and command in {"up", "down", "images", "kill"}:

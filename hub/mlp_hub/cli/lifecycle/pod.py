@@ -139,9 +139,11 @@ def _make_admin_later(settings: Settings) -> None:
             time.sleep(LOOK_S)
         if accounts.ensure_admin(settings):
             sys.stdout.write(say("administrator account made") + "\n")
+            sys.stdout.flush()  # what follows flushes nothing
         belonging.bind(settings, "hub")
         status = 0
     except CommandFailed as failure:
         sys.stderr.write(failure.text() + "\n")
+        sys.stderr.flush()
     finally:
         os._exit(status)

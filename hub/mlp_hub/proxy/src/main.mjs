@@ -16,6 +16,7 @@
 //
 // The API listens on a UNIX socket, and at a port where the proxy is a pod. CONFIGPROXY_AUTH_TOKEN must be set; there is no open API.
 
+import { randomUUID } from "node:crypto";
 import fs from "node:fs";
 import http, { STATUS_CODES } from "node:http";
 import net from "node:net";
@@ -72,6 +73,7 @@ const { values: args } = parseArgs({
 
 const TEXT_TYPE = "text/plain; charset=utf-8";
 const FLUSH_MS = 1_000; // for which the service is told at the end what was asked of apps
+const run = randomUUID(); // by this a hub elsewhere sees that the proxy started again, and may have lost its routes
 const FREE_SOCKETS = 32; // of those kept open to one process, without a request; more are closed
 
 const log = defaultLogger();
@@ -173,7 +175,7 @@ class HubProxy extends ConfigurableProxy {
       return Promise.resolve();
     }
     if (req.url !== "/health") return super.handleApiRequest(req, res);
-    res.writeHead(200, { "Content-Length": 0 });
+    res.writeHead(200, { "Content-Length": 0, "X-Proxy-Run": run });
     res.end();
     return Promise.resolve();
   }
