@@ -67,7 +67,7 @@ SET_BY_CHART = frozenset(
         "kubernetes_identities",
     ]
 )
-"""Settings that the chart sets itself, or has a value of its own for."""
+"""Settings that the chart sets itself, or has a separate value for."""
 OF_ONE_MACHINE = frozenset(
     [
         "simulated_nodes",

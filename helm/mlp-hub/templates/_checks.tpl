@@ -36,6 +36,9 @@
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "\n\nhttpRoute.parentRefs is empty: name the gateway, such as {main: {name: gateway, namespace: gateways}}." -}}
 {{- end -}}
+{{- if and .Values.monitoring.serviceMonitor.enabled .Values.networkPolicy.enabled (not .Values.networkPolicy.scrapers) -}}
+{{- fail "\n\nnetworkPolicy.scrapers is empty, so that no scrape would arrive: name Prometheus, such as {prometheus: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}}." -}}
+{{- end -}}
 {{- if and .Values.hub.serviceAccount.name (eq .Values.hub.serviceAccount.name .Values.service.serviceAccount.name) -}}
 {{- fail "\n\nhub.serviceAccount.name and service.serviceAccount.name are the same: JupyterHub would have the rights of the service; name two." -}}
 {{- end -}}

@@ -1,4 +1,4 @@
-"""The proxy's client: routes to UNIX sockets, and a proxy in a pod of its own, which begins without routes."""
+"""The proxy's client: routes to UNIX sockets, and a proxy in its own pod, which begins without routes."""
 
 from __future__ import annotations
 

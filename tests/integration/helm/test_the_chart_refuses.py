@@ -61,6 +61,7 @@ def test_a_value_of_another_kind_is_named(chart: Chart, value: str, named: str) 
         (("database.trial.enabled=true",), "choose one database"),
         (("storage.source=null",), "storage.source is empty"),
         (("httpRoute.parentRefs=null",), "httpRoute.parentRefs is empty"),
+        (("monitoring.serviceMonitor.enabled=true",), "networkPolicy.scrapers is empty"),
         (("ingress.enabled=true",), "ingress.tlsSecretName is empty"),
         (('proxy.tls.secretName="x"',), "proxy.tls.secretName is set beside"),
         (

@@ -267,6 +267,23 @@ def test_network_policies_name_only_pods_of_the_chart_and_of_teams(chart: Chart)
     assert sorted(peers) == ["hub", "service"]
 
 
+def test_only_named_scrapers_reach_the_metrics(chart: Chart) -> None:
+    def ports(file: str) -> list[int]:
+        found = [policy["spec"]["ingress"] for policy in named(chart.objects(file), "NetworkPolicy").values()]
+        return [port["port"] for rules in found for rule in rules for port in rule["ports"]]
+
+    assert 8085 not in ports("gateway")
+    assert 8085 in ports("monitored")
+
+
+def test_probes_ask_where_nodes_may(chart: Chart) -> None:
+    """The port for parts of the platform serves addresses of pods only."""
+    for name in ("hub", "service"):
+        for one in pods(chart.objects("gateway"))[f"hub-mlp-hub-{name}"]["spec"]["containers"]:
+            probes = [one[key] for key in one if key.endswith("Probe")]
+            assert {probe["httpGet"]["port"] for probe in probes} == {"pods"}
+
+
 def test_monitoring_is_off_until_it_is_asked_for(chart: Chart) -> None:
     assert not [one for one in chart.objects("gateway") if one["apiVersion"].startswith("monitoring")]
     objects = chart.objects("monitored")

@@ -124,7 +124,7 @@ PARTS: Mapping[str, Callable[[Settings], tuple[list[str], dict[str, str]]]] = {
     "data": _data,
     "proxy": _proxy,
 }
-"""Command line of each part, and the variables that it has besides those of its pod."""
+"""Command line of each part, and its variables in addition to those of its pod."""
 
 
 def _make_admin_later(settings: Settings) -> None:
