@@ -52,5 +52,13 @@ def _compile(into: Path) -> None:
         *(f"-X {module}/pkg/{of}Version{part}={value}" for of in ("chartutil.k8s", "lint/rules.k8s")
           for part, value in (("Major", major), ("Minor", minor))),
     ]  # fmt: skip
-    command = [go(), "build", "-trimpath", "-buildvcs=false", f"-ldflags={' '.join(flags)}", "-o", into]
+    command: list[str | Path] = [
+        go(),
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        f"-ldflags={' '.join(flags)}",
+        "-o",
+        into,
+    ]
     output([*command, f"{PACKAGE}/cmd/helm"], env={"CGO_ENABLED": "0"}, cwd=SOURCES)
