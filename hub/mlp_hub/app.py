@@ -15,8 +15,7 @@ import sys
 import time
 from dataclasses import fields, replace
 from importlib.metadata import version
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from tornado.httpserver import HTTPServer
 
@@ -46,13 +45,11 @@ from mlp_hub.service.config import (
     MIB,
     AuditPolicy,
     DiskPolicy,
-    ExportPolicy,
     KeepPolicy,
     MailPolicy,
     MonitoringPolicy,
     NoticePolicy,
     RunPolicy,
-    SyslogReceiver,
 )
 from mlp_hub.service.disk.rules import policy_for
 from mlp_hub.service.health.deaths import Deaths
@@ -61,8 +58,9 @@ from mlp_hub.service.platform import Platform
 from mlp_hub.service.support.limits import ServiceLimits
 from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
-from mlp_hub.settings.exporting import authorization
+from mlp_hub.settings.exporting import authorities
 from mlp_hub.settings.origins import ONE_NAME_MEANS
+from mlp_hub.site_receivers import alertmanager_of, exports_of, syslog_of, traces_of
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.unix_sockets import url_of
 from mlp_hub.web.site import make_application
@@ -241,22 +239,11 @@ def keep_of(settings: Settings) -> KeepPolicy:
 
 def audit_of(settings: Settings) -> AuditPolicy:
     """Tell the platform where heads of the audit log are written, and where its entries go."""
-    receiver = None
-    if (found := settings.audit_receiver) is not None:
-        transport, host, port = found
-        receiver = SyslogReceiver(
-            cast("Any", transport),
-            host,
-            port,
-            ca=settings.audit_ship_ca,
-            certificate=settings.audit_ship_certificate,
-            key=settings.audit_ship_key,
-        )
     return AuditPolicy(
         settings.audit_heads_file,
         settings.audit_syslog,
         settings.audit_webhook,
-        ship_syslog=receiver,
+        ship_syslog=syslog_of(settings),
         ship_file=settings.audit_ship_file,
     )
 
@@ -276,7 +263,9 @@ def policy_of(settings: Settings) -> RunPolicy:
         keep=keep_of(settings),
         audit=audit_of(settings),
         traces_endpoint=traces_of(settings),
+        traces_ca=authorities("MLP_TRACES_CA", settings.traces_ca),
         exports=exports_of(settings),
+        alertmanager=alertmanager_of(settings),
         monitoring=monitoring_of(settings),
         disk=disk_of(settings),
         grace_s=settings.grace_s,
@@ -301,41 +290,6 @@ def policy_of(settings: Settings) -> RunPolicy:
         open_bytes_max=settings.open_jobs_mib * MIB,
         open_kinds_max=settings.open_kinds_max,
     )
-
-
-def traces_of(settings: Settings) -> str:
-    """Return the collector of traces; raise `SettingsError` if the library that traces need is missing."""
-    _check_otlp("MLP_TRACES_ENDPOINT", settings.traces_endpoint)
-    return settings.traces_endpoint
-
-
-def exports_of(settings: Settings) -> tuple[ExportPolicy, ...]:
-    """Return the targets of metric points; raise `SettingsError` if a library or a secret for one is missing."""
-    _check_otlp("MLP_METRICS_OTLP_ENDPOINT", settings.metrics_otlp_endpoint)
-    targets = (
-        (
-            "otlp",
-            settings.metrics_otlp_endpoint,
-            settings.metrics_otlp_secrets,
-            settings.metrics_otlp_tenants,
-        ),
-        (
-            "mlflow",
-            settings.metrics_mlflow_url,
-            settings.metrics_mlflow_secrets,
-            settings.metrics_mlflow_tenants,
-        ),
-    )
-    return tuple(
-        ExportPolicy(kind, address, authorization(f"MLP_METRICS_{kind.upper()}_SECRETS", secrets), tenants)
-        for kind, address, secrets, tenants in targets
-        if address
-    )
-
-
-def _check_otlp(label: str, address: str) -> None:
-    if address and (find_spec("opentelemetry") is None or find_spec("opentelemetry.proto") is None):
-        raise SettingsError(f"{label} needs a library: install mlp-hub[otlp], or unset it")
 
 
 def mail_of(settings: Settings) -> MailPolicy | None:

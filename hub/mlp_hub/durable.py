@@ -69,10 +69,21 @@ def sync_directory(directory: str | os.PathLike[str]) -> None:
         os.close(fd)
 
 
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a small file: with half of the system calls of `open`, whose file objects are for more than that."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = b""
+        while part := os.read(fd, 64 << 10):
+            content += part
+    finally:
+        os.close(fd)
+    return content
+
+
 def read_json(path: str | os.PathLike[str]) -> Any:
     """Read a file of JSON. Raises `UnreadableFile` where it holds something else, and OSError."""
-    with open(path, "rb") as file:
-        content = file.read()
+    content = read_bytes(path)
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

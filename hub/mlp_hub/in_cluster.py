@@ -46,6 +46,8 @@ def installation_of(settings: Settings) -> Installation:
         open=settings.kubernetes_open,
         user_prefix=settings.kubernetes_user_prefix,
         identities=settings.kubernetes_identities,
+        gpu_metrics=settings.kubernetes_gpu_metrics,
+        gpu_metrics_job=settings.kubernetes_gpu_metrics_job,
     )
 
 

@@ -110,12 +110,6 @@ class _World:
     async def unreachable(self) -> None:
         return None
 
-    def unreported(self) -> dict[str, dict[str, object]]:
-        return {}
-
-    def reported(self, name: str) -> None:
-        return
-
     async def report_identity(self, user: str, **told: object) -> None:
         self.told += 1
 

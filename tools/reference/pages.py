@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from mlp.grammar.help_text import examples, shown_default
 from mlp.grammar.job_options import Option
-from mlp.grammar.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, examples, options_of, shown_default
+from mlp.grammar.verbs import COMMAND, MAGIC, TAKES, VERBS, Verb, options_of
 from mlp.rendering.words import capital
 from mlp_hub.api.auth import scopes
 from mlp_hub.domain.errors import Reason

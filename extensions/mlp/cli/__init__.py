@@ -13,7 +13,9 @@ from collections.abc import Callable, Sequence
 
 from mlp.cli.output import DONE, INTERRUPTED, JOB_FAILED, REFUSED, UNREACHABLE, USAGE, show
 from mlp.errors import JobFailed, MLPError, Refused, Unauthorized, Unreachable, UsageError
-from mlp.grammar.verbs import COMMAND, VERBS, ParsedLine, find, help_of, parse, usage
+from mlp.grammar.help_text import help_of, usage
+from mlp.grammar.parsing import ParsedLine, parse
+from mlp.grammar.verbs import COMMAND, VERBS, find
 
 STATUS: tuple[tuple[type[MLPError], int], ...] = (
     (JobFailed, JOB_FAILED),

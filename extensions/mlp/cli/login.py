@@ -22,7 +22,7 @@ from mlp.client import settings
 from mlp.client.rest import Client
 from mlp.client.settings import StoredLogin
 from mlp.errors import MLPError, Unauthorized, UsageError
-from mlp.grammar.verbs import ParsedLine
+from mlp.grammar.parsing import ParsedLine
 from mlp.language import say
 from mlp.rendering.format import span
 

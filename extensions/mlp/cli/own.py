@@ -13,8 +13,8 @@ from mlp.display import job_monitor, sweep_monitor
 from mlp.display.log_tail import follow_lines
 from mlp.errors import UsageError
 from mlp.grammar.job_options import seconds_meant
+from mlp.grammar.parsing import ParsedLine, script_after_hyphens
 from mlp.grammar.sweep_options import starts
-from mlp.grammar.verbs import ParsedLine, script_after_hyphens
 from mlp.handles import sweeping
 from mlp.handles.dry_run import dry_run
 from mlp.handles.job import Job

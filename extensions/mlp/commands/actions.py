@@ -20,8 +20,9 @@ from mlp.commands.models import models
 from mlp.commands.outcomes import Outcomes, each, refusal
 from mlp.errors import MLPError, Refused, Unauthorized, UsageError
 from mlp.grammar.job_options import AGAIN, BY_NAME, OFFER, UPDATE, as_sent, seconds_meant
+from mlp.grammar.parsing import ParsedLine
 from mlp.grammar.query_options import KEEP_HOURS
-from mlp.grammar.verbs import AUTO, ParsedLine
+from mlp.grammar.verbs import AUTO
 from mlp.handles import compared_runs, sweeping
 from mlp.handles.job import Job, JobList, listed
 from mlp.language import say, says
@@ -136,8 +137,7 @@ def usage(client: Client, call: ParsedLine) -> Any:
     if given.get("csv"):
         return compared_runs.Csv(client.usage_file("csv", by=by, month=month, tenant=tenant))
     found = client.usage(by, month=month, tenant=tenant)
-    budgets = client.budgets(tenant) if found["currency"] is not None else []
-    return used.usage(found, by, budgets)
+    return used.usage(found, by, client.budgets(tenant))
 
 
 def offer(client: Client, call: ParsedLine) -> tables.Sentences:

@@ -23,7 +23,11 @@ def act(client: Client, names: list[str], given: Json) -> Any:
     if names[0] == "end":
         for one in names[1:]:
             client.request("DELETE", f"{base}/silences/{quote(one, safe='')}")
-        return tables.Sentences([say("Silence {id} is over", id=one) for one in names[1:]], names[1:])
+        over = [
+            say("Silence {id} is over. People are notified of its alerts that still fire.", id=one)
+            for one in names[1:]
+        ]
+        return tables.Sentences(over, names[1:])
     until = datetime.fromtimestamp(time.time() + given["lasts"], UTC).isoformat()
     rule = names[1] if len(names) > 1 else ""
     made = object_of(
@@ -52,7 +56,7 @@ def _listed(found: Json) -> tables.Table:
             str(one["severity"]),
             str(one["rule"]),
             str(one["description"]),
-            clock_time(one["since"]),
+            clock_time(one.get("state_since") or one["since"]),
         )
         for one in found["alerts"]
     ]
@@ -68,4 +72,7 @@ def _listed(found: Json) -> tables.Table:
         )
         for one in found["silences"]
     ]
+    delivery = found.get("delivery")
+    if delivery and delivery["state"] != "ok":
+        notes.insert(0, say("{text}.", text=str(delivery["text"])))
     return tables.Table(columns, rows, found, empty=say("No alert fires"), notes=notes)

@@ -12,7 +12,7 @@ from mlp.grammar.app_options import replicas, wanted
 from mlp.handles.job import Log
 from mlp.language import say, says
 from mlp.rendering import words
-from mlp.rendering.format import clock_time, span
+from mlp.rendering.format import between, clock_time, span
 from mlp.rendering.tables import Sentences, Table
 
 Json = dict[str, Any]
@@ -233,7 +233,7 @@ def shown(found: Json) -> Sentences:
     for one in found.get("running") or ():
         at = say("replica {n}: {phase}", n=one["replica"], phase=words.phase_word(one.get("phase")))
         why = str(one.get("message") or "") if one.get("phase") == "queued" else ""
-        when = clock_time(one.get("expected_start"))
+        when = between((one.get("forecast") or {}).get("start")) or clock_time(one.get("expected_start"))
         if why and when:
             why = say("{why}, expected {time}", why=why, time=when)
         lines.append(say("{what}: {why}", what=at, why=why) if why else at)

@@ -11,7 +11,7 @@ from mlp.client.downloads import fetch_model
 from mlp.client.rest import Client
 from mlp.commands.outcomes import Outcomes, each
 from mlp.errors import MLPError
-from mlp.grammar.verbs import ParsedLine
+from mlp.grammar.parsing import ParsedLine
 from mlp.language import say, says
 from mlp.rendering import tables, words
 

@@ -93,8 +93,9 @@ class Pull:
         left = [(place.path, top)]
         while left:
             path, here = left.pop()
-            self._directory(here)
-            for entry in self._remote.entries(path):
+            entries = self._remote.entries(path)
+            self._directory(here)  # only for what exists
+            for entry in entries:
                 below = f"{path}/{entry.name}" if path else entry.name
                 if entry.directory:
                     left.append((below, here / entry.name))

@@ -243,9 +243,9 @@ class Job:
     def why(self) -> tables.Sentences:
         """Return the reason for its state, with numbers, and the change that would let it start now."""
         found = self._client.why(self.reference, self.user)
-        ended = self.refresh().data if found.get("phase") in FINAL else None
+        began = found.get("phase") == "running" or found.get("phase") in FINAL
         told = [] if found.get("phase") == "queued" else self._client.decisions(self.reference, self.user)
-        return reasons.why(found, ended, told)
+        return reasons.why(found, self.refresh().data if began else None, told)
 
     def events(self) -> list[Json]:
         """Return its timeline."""

@@ -19,7 +19,7 @@ from mlp.grammar.sweep_options import EXTEND, SWEEP, own_fields
 from mlp.handles.job import Job
 from mlp.language import say, says
 from mlp.rendering import reasons, sweep_picture, words
-from mlp.rendering.format import clock_time, core_hours, number, span
+from mlp.rendering.format import between, clock_time, core_hours, number, span
 from mlp.rendering.tables import Sentences, Table
 from mlp.submitting import program, provenance
 
@@ -326,7 +326,8 @@ def previewed(told: Json, body: Json) -> Sentences:
         lines.append(say("{cost}, {most} at most", cost=cost, most=core_hours(most)) if most else cost)
     if told.get("trial_s") is not None:
         lines.append(say("One trial: about {time}", time=span(told["trial_s"])))
-    start, end = clock_time(told.get("expected_start")), clock_time(told.get("expected_end"))
+    end = clock_time(told.get("expected_end"))
+    start = between((told.get("forecast") or {}).get("start")) or clock_time(told.get("expected_start"))
     if start:
         lines.append(say("Starts: {time}", time=start))
     lines.append(say("Ends: about {time}", time=end) if end else say("Ends: not known"))

@@ -13,9 +13,11 @@ from mlp.commands import actions
 from mlp.commands.outcomes import Outcomes
 from mlp.display import job_monitor, sweep_monitor
 from mlp.errors import JobFailed, UsageError
+from mlp.grammar.help_text import help_of, usage
 from mlp.grammar.job_options import seconds_meant
+from mlp.grammar.parsing import ParsedLine, parse, script_after_hyphens
 from mlp.grammar.sweep_options import starts
-from mlp.grammar.verbs import MAGIC, ParsedLine, find, help_of, parse, script_after_hyphens, usage
+from mlp.grammar.verbs import MAGIC, find
 from mlp.handles import sweeping
 from mlp.handles.dry_run import dry_run
 from mlp.handles.job import Job

@@ -73,9 +73,15 @@ def of_run(cost: Any) -> str:
 
 
 def budget(found: Any) -> str:
-    """Write the spent part of a budget; empty outside of its period and without prices in its currency."""
+    """Write the spent part of a budget; if nothing is counted, what is missing for that."""
     if found.get("spent") is None:
-        return ""
+        return say(
+            "Budget of {tenant}: {amount} {currency}. {why}",
+            tenant=str(found["tenant"]),
+            amount=str(found["amount"]),
+            currency=str(found["currency"]),
+            why=str(found.get("uncounted") or ""),
+        ).rstrip()
     line = say(
         "Budget of {tenant} from {since} to before {until}: {spent} of {amount} {currency} spent ({percent} %).",
         tenant=str(found["tenant"]),

@@ -268,6 +268,8 @@ def text(snapshot: Json) -> str:
         lines.append(f"  {bar(progress)} {progress} %")
     if used := words.used(job):
         lines.append(f"  {used}")
+    if by_itself := words.reported(job):
+        lines.append(f"  {by_itself}")
     if of_others := words.memory_of_earlier_runs(job):
         lines.append(f"  {of_others}")
     if unused := words.unused_gpus(job):

@@ -53,6 +53,8 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
         first = (job.get("failure") or {}).get("rank")
         logs = words.command(f"logs {name}{'' if first is None else f' --rank {first}'}")
         lines.append(say("Full output: {command}", command=logs))
+    if job:
+        lines += filter(None, (words.unused_gpus(job) if phase == "running" else "", words.reported(job)))
     lines += words.stopped(found)
     lines += verdicts(found.get("reasons") or ())
     if phase == "suspended":

@@ -336,6 +336,17 @@ def used(job: Mapping[str, Any]) -> str:
     return say("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", **told)
 
 
+def reported(job: Mapping[str, Any]) -> str:
+    """Write that the use of ranks is known by the job's own report alone; empty where somebody else measured it.
+
+    The widget writes the same (`widgets/src/core/jobs/used.ts`).
+    """
+    ranks = [rank for rank in job.get("ranks") or () if isinstance(rank, Mapping)]
+    return (
+        say("Use of CPU and memory by the job's own report.") if any(r.get("reported") for r in ranks) else ""
+    )
+
+
 def memory_of_earlier_runs(found: Mapping[str, Any]) -> str:
     """Write how much memory earlier runs used, and the amount that was chosen by it or would be; empty where none are known.
 
@@ -356,6 +367,8 @@ def unused_gpus(job: Mapping[str, Any]) -> str:
     The monitor writes the same (`widgets/src/core/jobs/idle.ts`).
     """
     idle = job.get("idle") or {}
+    if idle.get("claims") and idle.get("left_s") is None:
+        return say("It reports that it works, but the cluster measures no work of it.")
     if not idle.get("idle_s") and not idle.get("kept_s"):
         return ""
     time, left = span(idle.get("idle_s") or 0), idle.get("left_s")

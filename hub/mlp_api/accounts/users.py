@@ -88,7 +88,17 @@ class TokenMade(Request):
     expires: Annotated[str, Meta(max_length=64, pattern=LINE_PATTERN)]
 
 
-class TokenEnded(Request):
+class HubNews(Request, kw_only=True):
+    """Common part of reports of the hub: reports with the same key `once` are recorded once within a day.
+
+    `at` is the time of the change in seconds since 1970, if it is recorded later.
+    """
+
+    once: Annotated[str, Meta(min_length=1, max_length=64, pattern=LINE_PATTERN)] | None = None
+    at: Annotated[float, Meta(ge=0, le=253_402_300_799)] | None = None
+
+
+class TokenEnded(HubNews):
     """A token that is ended at the hub itself, for the audit log: by whom, and which: its note and the hub's id.
 
     With `recorded` the entry is there, and the token has ended: the service believes it no more.
@@ -100,8 +110,11 @@ class TokenEnded(Request):
     recorded: bool = False
 
 
-class AccountChange(Request):
-    """Change of an account that the hub itself is about to make, for the audit log: by whom, and which."""
+class AccountChange(HubNews):
+    """Change of an account at the hub itself, for the audit log: by whom, and which.
+
+    The hub reports it before it makes it, and afterwards if it takes something away while the service is away.
+    """
 
     actor: UserName
     action: Literal[
@@ -124,7 +137,7 @@ class TokenUse(Response):
     at: float
 
 
-class LoginStanding(Request):
+class LoginStanding(HubNews):
     """State of an account at the login's provider, as reported by the hub that asked the provider.
 
     `groups` are the account's groups now. `left_out` are those that are not taken, with the reason.

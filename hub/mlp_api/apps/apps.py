@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from mlp_api.jobs.earlier_runs import RunForecast
 from mlp_api.jobs.jobs import Cpu, EnvironmentName, EnvName, Ram, RuntimeName
 from mlp_api.localized import Detail, Text
 from mlp_api.stored.models import MODEL_PATTERN
@@ -100,7 +101,10 @@ class SharedApp(Response):
 
 
 class AppReplica(Response):
-    """A replica: `phase` is that of its job, `ready` whether it answers. `message` says why it waits, or how it is."""
+    """A replica: `phase` is that of its job, `ready` whether it answers. `message` says why it waits, or how it is.
+
+    `forecast` has the range of its start by earlier runs of the jobs ahead of it, null if too little is known, or it waits no more.
+    """
 
     replica: int
     phase: str
@@ -113,6 +117,7 @@ class AppReplica(Response):
     position: int | None
     expected_start: datetime | None
     started_at: datetime | None
+    forecast: RunForecast | None = None
 
 
 class Application(Response):

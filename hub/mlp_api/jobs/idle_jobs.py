@@ -40,13 +40,15 @@ class JobIdle(Response):
     """GPUs that a running job holds and does not use.
 
     `idle_s` is how long they were not used. `left_s` is the rest of the countdown to its end, null without one. `kept_s` is how
-    long it is kept yet. All are seconds. `ends` is what the end of the countdown does.
+    long it is kept yet. All are seconds. `ends` is what the end of the countdown does. `claims`: the job reports work, but the
+    cluster measures none, so the idle time neither grows nor ends.
     """
 
     idle_s: float
     left_s: float | None
     kept_s: float
     ends: HoldingEnd
+    claims: bool = False
 
 
 class IdleHolding(Response):
@@ -54,7 +56,7 @@ class IdleHolding(Response):
 
     `name` is that of a named server, empty for its user's only one; `run` is 0 for servers. cpu, gpu and ram are what it holds.
     `left_s` is the rest of the countdown to its end, null without one, and `kept_s` how long it is kept yet, in seconds. `ends` is what the end of the
-    countdown does, null where the team has no policy.
+    countdown does, null where the team has no policy. `claims`: a job reports work, but the cluster measures none.
     """
 
     kind: Literal["server", "job"]
@@ -69,3 +71,4 @@ class IdleHolding(Response):
     left_s: float | None
     kept_s: float
     ends: HoldingEnd | None
+    claims: bool = False

@@ -197,7 +197,9 @@ class Rank(Response):
     """One process of a job.
 
     `cpu` and `ram` are what it uses now, null when it does not run. Once it has ended the other four say what it used: its
-    cores on average and the most over a second, its memory on average and the most, cached files not counted.
+    cores on average and the most over a second, its memory on average and the most, cached files not counted. In a cluster that
+    measures pods, the most cores are those of a look of the cluster. `reported`: a part of it is known by the job's own report
+    alone, which its program can write.
     """
 
     rank: int
@@ -212,6 +214,7 @@ class Rank(Response):
     cpu_peak: float | None = None
     ram_mean: int | None = None
     ram_peak: int | None = None
+    reported: bool = False
 
 
 class Failure(Response):

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from mlp_api.jobs.earlier_runs import RunForecast
 from mlp_api.jobs.jobs import PARAM_PATTERN, JobCreate, ParamValue
 from mlp_api.localized import Detail, Text
 from mlp_api.types import Name, Request, Response
@@ -166,7 +167,8 @@ class SweepPreview(Response):
     """Preview of a sweep and its cost: `at_a_time` trials at once in the present state of the platform.
 
     `core_hours` and `expected_end` are null where they cannot be known. `because` is the reason for
-    that, or the source of the values.
+    that, or the source of the values. `forecast` has the range of the first trial's start by earlier
+    runs of the jobs ahead of it, null if too little is known.
     """
 
     trials: int
@@ -178,3 +180,4 @@ class SweepPreview(Response):
     expected_end: datetime | None
     because: Text
     tenant: str
+    forecast: RunForecast | None = None

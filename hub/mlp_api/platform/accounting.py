@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from mlp_api.localized import Text
 from mlp_api.types import LINE_PATTERN, Request, Response
 
 Price = Annotated[
@@ -113,7 +114,7 @@ class BudgetState(Response):
     """Budget of a tenant, and its present period from `since` to before `until`.
 
     `spent` is the cost of its days until now, and `percent` that part of `amount`. Both are null outside of
-    the period and without a price list in its currency. `forecast` is the amount at the end of the period if spending continues at this rate; it is
+    the period and without a price list in its currency; `uncounted` then says what is missing and where it is set. `forecast` is the amount at the end of the period if spending continues at this rate; it is
     null in the first day. `stopped`: new work is refused now.
     """
 
@@ -131,3 +132,4 @@ class BudgetState(Response):
     forecast: str | None
     reached: list[int]
     stopped: bool
+    uncounted: Text | None

@@ -44,9 +44,10 @@ class AlertSilence(Response):
 
 
 class Alert(Response):
-    """Alert. `since` is when its condition began to hold; `below`: its value is below the threshold, instead of above.
+    """Alert. `since` is when its condition began to hold, and `state_since` when its state began, which pages and `mlp` show.
 
-    `silence` is the id of the silence that keeps it from the reader. `inhibited`: nobody is told of it while a larger alert fires.
+    The value is in words that it is not known, until it is measured after a restart of the service. `below`: its value is below the threshold, instead of above.
+    `silence` is the id of the silence that keeps it from the reader. `inhibited`: nobody is notified while a larger alert fires.
     """
 
     id: int
@@ -62,6 +63,7 @@ class Alert(Response):
     threshold: Text
     below: bool
     since: datetime
+    state_since: datetime
     fired_at: datetime | None
     resolved_at: datetime | None
     silence: int | None
@@ -78,10 +80,23 @@ class AlertRule(Response):
     meaning: Text
 
 
+class AlertDelivery(Response):
+    """Notifications that the site's Alertmanager could not deliver. `failed` is their number in the last hour, by the way to deliver.
+
+    `unknown`: it was not asked yet, or it does not answer. `checked_at` is its last answer.
+    """
+
+    state: Literal["ok", "failed", "unknown"]
+    text: Text
+    failed: dict[str, int]
+    checked_at: datetime | None
+
+
 class AlertBoard(Response):
     """Alerts that are not over and the last ones that are, silences, and the rules that are evaluated.
 
-    `firing` and `pending` count alerts without a silence. `evaluated_at` is the time of the last evaluation.
+    `firing` and `pending` count alerts without a silence. `evaluated_at` is the time of the last evaluation. `delivery` is null of a
+    tenant, and where the hub knows no Alertmanager.
     """
 
     firing: int
@@ -91,3 +106,4 @@ class AlertBoard(Response):
     alerts: list[Alert]
     silences: list[AlertSilence]
     rules: list[AlertRule]
+    delivery: AlertDelivery | None = None

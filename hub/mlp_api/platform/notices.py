@@ -47,7 +47,7 @@ class NotificationsSet(Request):
 class NoticeChannel(Response):
     """Channel to a user, without the secret part of its address.
 
-    `shown` is the part of the address that is not secret. `trouble` is the reason of the last failure.
+    `shown` is the part of the address that is not secret: the host of a webhook, the domain of a mail address. `trouble` is the reason of the last failure.
     """
 
     name: Name

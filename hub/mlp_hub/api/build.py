@@ -24,6 +24,7 @@ from mlp_hub.api.edge.connections import ConnectionGate, GuardedServer, network_
 from mlp_hub.api.edge.exchange import BODY_TIMEOUT_S
 from mlp_hub.api.edge.limits import RATES, Limiter, Rate
 from mlp_hub.api.edge.patience import Patience
+from mlp_hub.api.edge.refusals import RefusalLog
 from mlp_hub.api.edge.replay import RecentAnswers
 from mlp_hub.api.edge.server import Front
 from mlp_hub.api.edge.sockets import close_all, open_sockets
@@ -149,6 +150,7 @@ def make_service(
         uses,
         AppVisits(platform.db, sessions, clock, platform.policy.limits.app_visit_hours * HOUR_S),
         functools.cache(lambda: _document(config.version)),
+        RefusalLog(monotonic),
         figures,
         clock,
     )

@@ -220,11 +220,14 @@ class AttemptWork:
     """Work of an attempt since the last look, or a minute before.
 
     `gpu` is the most that any engine of its GPUs did, from 0 to 1, `cores` the most that any of its ranks uses now. None: it is
-    not known of all its GPUs, or ranks. Of a GPU that attempts share, the work of each counts for all.
+    not known of all its GPUs, or ranks. Of a GPU that attempts share, the work of each counts for all. `gpu_reported` and
+    `cores_reported`: it is known by the job's own report alone, which its program can write.
     """
 
     gpu: float | None = None
     cores: float | None = None
+    gpu_reported: bool = False
+    cores_reported: bool = False
 
 
 def most_of(values: Iterable[float | None], enough: float) -> float | None:

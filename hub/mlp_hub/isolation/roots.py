@@ -53,7 +53,7 @@ class TenantRoots:
         if not tenant or self.state is None:
             return RootEntry()
         try:
-            found = durable.read_object(self.state / "places" / f"{tenant}.json", "grade", "root", "held")
+            found = durable.read_object(f"{self.state}/places/{tenant}.json", "grade", "root", "held")
         except FileNotFoundError:
             return RootEntry()
         except durable.UnreadableFile as torn:

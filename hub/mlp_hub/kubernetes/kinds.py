@@ -88,6 +88,8 @@ PYTORCH_JOBS = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
 VOLCANO_JOBS = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
 POD_GROUPS = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 QUEUES = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
+POD_METRICS = Kind("metrics.k8s.io/v1beta1", "PodMetrics", "pods")
+NODE_METRICS = Kind("metrics.k8s.io/v1beta1", "NodeMetrics", "nodes", namespaced=False)
 
 
 def name_of(found: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ import sys
 import time
 from typing import Any
 
-from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.text import escaped
 from mlp_hub.logs.concern import current
 
@@ -73,12 +72,17 @@ class WithoutPassing(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record where it tells of such an error; let all pass."""
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, Unavailable):
+        if record.exc_info and (error := record.exc_info[1]) is not None and _passes(error):
             record.msg, record.args = f"{record.getMessage()}: {error}", ()
             record.exc_info = record.exc_text = None
             record.levelno, record.levelname = logging.WARNING, logging.getLevelName(logging.WARNING)
         return True
+
+
+def _passes(error: BaseException) -> bool:
+    from mlp_hub.domain.errors import Unavailable  # noqa: PLC0415 - a process that waits for files needs it at no other time
+
+    return isinstance(error, Unavailable)
 
 
 def stamp(at: float) -> str:

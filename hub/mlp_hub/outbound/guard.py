@@ -46,6 +46,14 @@ class Guard:
         socket.getaddrinfo = noted
         sys.addaudithook(self._hear)
 
+    def admits(self, host: str, port: int) -> bool:
+        """Tell whether any address of a host may be connected to, by the check of each connection.
+
+        Raises `OSError` if the host has no address now.
+        """
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return any(self._may(one[4]) for one in found)
+
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "socket.connect":
             self._check(args[1])
@@ -54,11 +62,17 @@ class Guard:
             raise Forbidden(event)
 
     def _check(self, where: Any) -> None:
-        if isinstance(where, tuple) and len(where) >= 2:  # noqa: SIM102 - a path or bytes are other kinds of sockets
-            if (where[0], where[1]) in self._named or _is_public(where[0]):
-                return
-        self.refused = True
-        raise Forbidden("an address that is not to be spoken to")
+        if not self._may(where):
+            self.refused = True
+            raise Forbidden("an address that is not to be spoken to")
+
+    def _may(self, where: Any) -> bool:
+        # a path or bytes are other kinds of sockets
+        return (
+            isinstance(where, tuple)
+            and len(where) >= 2
+            and ((where[0], where[1]) in self._named or _is_public(where[0]))
+        )
 
 
 def _is_public(host: object) -> bool:

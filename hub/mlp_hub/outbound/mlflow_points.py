@@ -54,7 +54,8 @@ def prepare() -> None:
 def send(asked: dict[str, Any]) -> dict[str, Any]:
     """Log the points of one job; return its run as `target`, also if the points were not taken."""
     (job,) = asked["data"]["jobs"]
-    tracking = _Tracking(asked["address"].rstrip("/") + API, asked["data"]["headers"])
+    data = asked["data"]
+    tracking = _Tracking(asked["address"].rstrip("/") + API, data["headers"], data["ca"])
     run = job["target"]
     try:
         if not run:
@@ -70,9 +71,9 @@ def send(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Tracking:
-    def __init__(self, base: str, headers: dict[str, str]) -> None:
+    def __init__(self, base: str, headers: dict[str, str], ca: str) -> None:
         self._base = base
-        self._target = ExportTarget(headers)
+        self._target = ExportTarget(headers, ca)
 
     def post(self, act: str, body: dict[str, Any]) -> dict[str, Any]:
         answer = self._target.ask("POST", self._base + act, json.dumps(body).encode(), "application/json")

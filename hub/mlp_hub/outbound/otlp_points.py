@@ -66,8 +66,8 @@ def encode(jobs: list[dict[str, Any]]) -> bytes:
 def send(asked: dict[str, Any]) -> dict[str, Any]:
     """Post points; return what becomes of them, with the number of values that the receiver left out as `rejected`."""
     data = asked["data"]
-    answer = ExportTarget(data["headers"]).ask(
-        "POST", asked["address"], encode(data["jobs"]), "application/x-protobuf"
+    answer = ExportTarget(data["headers"], data["ca"]).ask(
+        "POST", asked["address"], encode(data["jobs"]), "application/x-protobuf", packed=data["packed"]
     )
     found = answer.outcome()
     return found or {"rejected": rejected(answer.body)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,26 +16,29 @@ SILENT_S = 10.0
 """Safety: seconds for which a connection is waited for, and an answer's next bytes."""
 MOST_ANSWER = 4 * 2**20
 """Safety: bytes of an answer that are read: a run of MLflow comes with its last values."""
-LATER = frozenset({*range(300, 400), 401, 403, 404, 405, 407, 408, 425, 429, 502, 503, 504})
-"""Statuses after which the same is sent again: the target is busy, or its address or its token is wrong, and not the points."""
+LATER = frozenset({*range(300, 400), 401, 403, 404, 405, 407, 408, 415, 425, 429, 502, 503, 504})
+"""Statuses after which the same is sent again: the target is busy, or its address, its token or its packing is wrong, and not the points."""
+PACKING = 1
+"""Tuning: level of gzip: processor time, for bytes of points, of which even the least packing takes most."""
 TOO_LARGE = 413
 """Given: status of a request that is too large."""
 
 
-def connections() -> urllib3.PoolManager:
-    """Return connections that check certificates and repeat nothing."""
+def connections(ca: str = "") -> urllib3.PoolManager:
+    """Return connections that check certificates and repeat nothing. `ca` are those of authorities in PEM; empty: of public ones."""
     return urllib3.PoolManager(
         timeout=urllib3.Timeout(connect=SILENT_S, read=SILENT_S),
         retries=False,
         cert_reqs="CERT_REQUIRED",
-        ca_certs=certifi.where(),
+        ca_cert_data=ca or None,
+        ca_certs=None if ca else certifi.where(),
     )
 
 
-def post(address: str, body: bytes, media_type: str) -> int:
+def post(address: str, body: bytes, media_type: str, ca: str = "") -> int:
     """Post a body and return the status; the answer is not read, and no redirect is followed. Raises `TimeoutError`."""
     try:
-        answer = connections().request(
+        answer = connections(ca).request(
             "POST",
             address,
             body=body,
@@ -92,13 +96,17 @@ class TargetAnswer:
 class ExportTarget:
     """One target: each request has its headers, and no redirect is followed, which would carry them elsewhere."""
 
-    def __init__(self, headers: Mapping[str, str]) -> None:
+    def __init__(self, headers: Mapping[str, str], ca: str = "") -> None:
         self._headers = {"User-Agent": "mlp-hub", **headers}
-        self._pool = connections()
+        self._pool = connections(ca)
 
-    def ask(self, method: str, address: str, body: bytes | None = None, kind: str = "") -> TargetAnswer:
-        """Send a request; raise `TimeoutError` if nothing comes for some seconds."""
+    def ask(
+        self, method: str, address: str, body: bytes | None = None, kind: str = "", *, packed: bool = False
+    ) -> TargetAnswer:
+        """Send a request, with its body in gzip if `packed`; raise `TimeoutError` if nothing comes for some seconds."""
         headers = self._headers | ({"Content-Type": kind} if kind else {})
+        if packed and body is not None:
+            headers, body = {**headers, "Content-Encoding": "gzip"}, gzip.compress(body, PACKING, mtime=0)
         try:
             answer = self._pool.request(
                 method, address, body=body, headers=headers, redirect=False, preload_content=False

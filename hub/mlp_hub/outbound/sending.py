@@ -20,31 +20,35 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import certifi
 
-from mlp_hub.outbound import mail, mlflow_points, otlp_points, posting, services, traces, webhook
+from mlp_hub.outbound import alertmanager, mail, posting, services, traces, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
+from mlp_hub.service.support.point_targets import KINDS
 
 LIMIT_S = 25
 """Safety: seconds after which a notice that is still being sent is given up."""
+LOOK_S = 5
+"""Safety: seconds after which the check of an address is given up: a person waits for it, and sending checks again."""
+_OF_POINTS = {name: import_module(kind.sends) for name, kind in KINDS.items()}
+"""Modules by kind of target of points. There an unexpected error is a fault at these points, which may not hold up others."""
 _SENDS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "mail": mail.send,
     "webhook": webhook.send,
     "service": services.send,
     "traces": traces.send,
-    "otlp": otlp_points.send,
-    "mlflow": mlflow_points.send,
+    "alertmanager": alertmanager.send,
+    **{name: module.send for name, module in _OF_POINTS.items()},
 }
 _TARGETS: dict[str, Callable[[], None]] = {
     "traces": traces.prepare,
-    "otlp": otlp_points.prepare,
-    "mlflow": mlflow_points.prepare,
+    "alertmanager": alertmanager.prepare,
+    **{name: module.prepare for name, module in _OF_POINTS.items()},
 }
 """Contract: kinds of targets of the operator. A process with the argument `--KIND` sends to that one, and no notices."""
-_OF_POINTS = frozenset({"otlp", "mlflow"})
-"""Kinds for which an unexpected error is a fault at these points, which may not hold up others."""
 
 
 def _done(asked: dict[str, Any]) -> dict[str, Any]:
@@ -56,7 +60,7 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     guard = Guard(allowed)
     guard.hold()
     try:
-        found = services.check(asked) if asked["act"] == "check" else _SENDS[asked["kind"]](asked)
+        found = _checked(asked, guard) if asked["act"] == "check" else _SENDS[asked["kind"]](asked)
     except TimeoutError:
         found = {"why": "silent"}
     except Forbidden:
@@ -70,10 +74,22 @@ def _done(asked: dict[str, Any]) -> dict[str, Any]:
     return {"why": "forbidden"} if guard.refused else found
 
 
+def _checked(asked: dict[str, Any], guard: Guard) -> dict[str, Any]:
+    """Return the service that an address is of, or that it is private. A host without an address now may have one later."""
+    found = services.check(asked)
+    address = str(asked["address"])
+    is_service = "service" in found
+    place = services.own_host(address, asked["allowed"]) if is_service else webhook.place_of(address)
+    with contextlib.suppress(OSError, UnicodeError):
+        if place is not None and not guard.admits(*place):
+            return {"why": "forbidden"}
+    return found
+
+
 def _child(asked: dict[str, Any], out: int) -> None:
     """Do it, say so and end, whatever happens."""
     try:
-        signal.alarm(LIMIT_S)
+        signal.alarm(LOOK_S if asked["act"] == "check" else LIMIT_S)
         os.write(out, json.dumps({"id": asked["id"], **_done(asked)}).encode() + b"\n")
     finally:
         os._exit(0)

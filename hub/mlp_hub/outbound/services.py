@@ -48,6 +48,23 @@ def check(asked: dict[str, Any]) -> dict[str, Any]:
     return {"why": "unknown"} if found is None else {"service": str(found.service_name)}
 
 
+def own_host(address: str, allowed: Sequence[str]) -> tuple[str, int] | None:
+    """Return host and port of a service that runs where its user says; None for the others, and if sending alone can tell.
+
+    Services of one company have a token where others have a host, and it may look like a number that is an address.
+    """
+    found = made(address)
+    if found is None or not found.host or found.host.isdigit():
+        return None
+    templates: Sequence[str] = found.templates or ()
+    if not any("{host}" in one for one in templates):
+        return None
+    host = str(found.host)
+    if found.port is None and any(one.lower().startswith(f"{host.lower()}:") for one in allowed):
+        return None  # each service has its own port
+    return host, int(found.port or (443 if found.secure else 80))
+
+
 def send(asked: dict[str, Any]) -> dict[str, Any]:
     """Tell a service."""
     found = made(asked["address"])

@@ -318,16 +318,22 @@ def limit(run_dir: str, time_limit: float | None) -> None:
 
 def kill(run_dir: str, why: Why | None = None) -> None:
     """End the sandbox now, whatever state its shim is in; returns when nothing of it lives any more. `why` as for `stop`."""
+    if _end(run_dir, why):
+        remove_leftovers(run_dir)
+
+
+def _end(run_dir: str, why: Why | None = None) -> bool:
+    """End the shim with all that is inside; False if nobody can tell who that is: then only what is inside was killed."""
     claim = files.read_json_if_whole(run_dir, "claim", *_CLAIM)
     if claim is None:
         _kill_inside(run_dir)
-        return
+        return False
     with contextlib.suppress(OSError):  # where it cannot even be asked
         stop(run_dir, 0.0, why)
     if not _wait(claim, ANSWERS_S) and _alive(claim):  # everything inside dies with it
         files.send_signal(claim["pid"], signals.SIGKILL, claim["start"])
         _wait(claim, 5.0)
-    remove_leftovers(run_dir)
+    return True
 
 
 def _kill_inside(run_dir: str) -> None:
@@ -374,13 +380,14 @@ def _groups(content: dict[str, Any]) -> cgroups.Groups:
 
 def remove(run_dir: str) -> None:
     """Kill what is left and delete the run directory."""
-    kill(run_dir)
+    _end(run_dir)
     remove_leftovers(run_dir)
-    # the claim goes last: as long as anything is there the attempt counts as started
-    place = Path(run_dir)
-    for entry in sorted(place.iterdir() if place.is_dir() else (), key=lambda path: path.name == "claim"):
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry, ignore_errors=True)
-        else:
-            entry.unlink(missing_ok=True)
-    shutil.rmtree(place, ignore_errors=True)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(run_dir) as found:
+        # the claim goes last: as long as anything is there the attempt counts as started
+        for entry in sorted(found, key=lambda entry: entry.name == "claim"):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(entry.path)  # noqa: PTH108 - paths of run directories are text
+    shutil.rmtree(run_dir, ignore_errors=True)

@@ -9,6 +9,7 @@ from mlp_hub.service.accounting.service import UsageService
 from mlp_hub.service.admission.answers import AGAIN_S, ServerRequests
 from mlp_hub.service.admission.feasibility import Feasibility
 from mlp_hub.service.admission.loop import Admission
+from mlp_hub.service.alerts.deliveries import AlertDeliveries
 from mlp_hub.service.alerts.service import AlertService
 from mlp_hub.service.alerts.service import purge as purge_alerts
 from mlp_hub.service.announcements.service import AnnouncementService
@@ -63,6 +64,7 @@ from mlp_hub.service.over_time.service import OverTimeService
 from mlp_hub.service.overview.service import PlatformOverview
 from mlp_hub.service.quota.former_members_servers import FormerMembersServers
 from mlp_hub.service.quota.idle import IdleQuota
+from mlp_hub.service.quota.idle_policies import IdlePolicyService
 from mlp_hub.service.quota.idle_servers import IdleServerStops
 from mlp_hub.service.quota.ledger import PLACE_S, Ledger
 from mlp_hub.service.runs.service import MOST_TEXTS_DELETED, RunService
@@ -245,6 +247,7 @@ class Components(Given):
         ),
         start=FileAccounting.start,
         tidy=FileAccounting.tidy,
+        stand_by=(StopStage.WORKERS, FileAccounting.stop),
     )
     networks: Made[Networks] = Made(lambda p: Networks(p.db, p.policy.job_network))
     reconciler: Made[Reconciler] = Made(
@@ -454,9 +457,24 @@ class Components(Given):
         stand_by=(StopStage.INTAKE, OverTimeService.stop),
     )
 
+    alert_deliveries: Made[AlertDeliveries] = Made(
+        lambda p: AlertDeliveries(
+            p.policy.alertmanager,
+            lambda: Sender(p.policy.notices, p.policy.first_uid, only="alertmanager"),
+            clock=p.clock,
+            steady=p.steady or p.clock,
+        ),
+        start=AlertDeliveries.start,
+        stand_by=(StopStage.INTAKE, AlertDeliveries.stop),
+    )
     alerts: Made[AlertService] = Made(
         lambda p: AlertService(
-            p.board, p.monitoring, p.notices.outbox, clock=p.clock, steady=p.steady or p.clock
+            p.board,
+            p.monitoring,
+            p.notices.outbox,
+            clock=p.clock,
+            steady=p.steady or p.clock,
+            deliveries=p.alert_deliveries.shown,
         ),
         start=AlertService.start,
         stand_by=(StopStage.INTAKE, AlertService.stop),
@@ -470,6 +488,7 @@ class Components(Given):
             p.clock,
             p.policy.traces_endpoint,
             p.monitoring.events.traces,
+            ca=p.policy.traces_ca,
         ),
         start=TraceExport.start,
         stand_by=(StopStage.INTAKE, TraceExport.stop),
@@ -551,6 +570,7 @@ class Components(Given):
     quota_requests: Made[QuotaRequests] = Made(
         lambda p: QuotaRequests(p.db, p.tenants, p.clock, p.notices.outbox)
     )
+    idle_policies: Made[IdlePolicyService] = Made(lambda p: IdlePolicyService(p.db, p.clock))
     idle_servers: Made[IdleServerStops] = Made(
         lambda p: IdleServerStops(p.db, p.clock, p.notices.outbox),
         start=IdleServerStops.start,

@@ -89,13 +89,25 @@ class AuditPolicy:
 class ExportPolicy:
     """Program of the site that metric points of jobs are handed on to: its kind (otlp, mlflow), address, and headers of requests.
 
-    `tenants` are those whose jobs are exported; empty: all.
+    `tenants` are those whose jobs are exported; empty: all. `ca` are certificates in PEM that sign the program's; empty: those of
+    public authorities. `packed`: requests are sent in gzip.
     """
 
     kind: str
     address: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tenants: tuple[str, ...] = ()
+    ca: str = field(default="", repr=False)
+    packed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlertmanagerPolicy:
+    """Alertmanager of the site, asked whether it delivers: its address, headers of requests, and certificates in PEM that sign its own."""
+
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    ca: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +169,8 @@ class RunPolicy:
     keep: KeepPolicy = field(default_factory=KeepPolicy)  # when jobs that ended are deleted
     audit: AuditPolicy = field(default_factory=AuditPolicy)  # where heads of the audit log are written
     traces_endpoint: str = ""  # address of a collector that traces of runs are posted to; empty: none
+    alertmanager: AlertmanagerPolicy | None = None  # None: nobody asks whether it delivers
+    traces_ca: str = ""  # certificates in PEM that sign the collector's; empty: those of public authorities
     exports: tuple[ExportPolicy, ...] = ()  # programs that metric points are handed on to
     monitoring: MonitoringPolicy = field(default_factory=MonitoringPolicy)
     disk: DiskPolicy = field(default_factory=DiskPolicy)  # how full the disk may become

@@ -157,3 +157,15 @@ class ClusterSettings:
         "tenants' namespaces too.",
         kind="list",
     )
+    kubernetes_gpu_metrics: str = setting(
+        "",
+        "Service of a Prometheus in the cluster that asks NVIDIA's DCGM exporter, as `monitoring/prometheus:9090` (NAMESPACE/SERVICE:PORT, "
+        "or NAMESPACE/https:SERVICE:PORT). The work of a job's GPUs is then what the exporter measures. Empty: it is the job's own report.",
+        kind="str",
+    )
+    kubernetes_gpu_metrics_job: str = setting(
+        "(nvidia-)?dcgm-exporter",
+        "Pattern (RE2) of the label `job` of the exporter's series there. Only these are believed, so no tenant may be able to give "
+        "its own series such a job.",
+        kind="str",
+    )

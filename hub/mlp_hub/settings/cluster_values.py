@@ -15,6 +15,8 @@ from mlp_hub.settings.values import SettingsError, variable_of
 LONGEST_NAME = 20
 """Given: characters of a name, of the 63 that a namespace's may have: the rest is the tenant's."""
 _TOLERATES = frozenset({"key", "operator", "value", "effect", "tolerationSeconds"})
+_PART = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_SERVICE = re.compile(f"{_PART}/(https?:)?{_PART}(:[a-z0-9-]{{1,15}})?")
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
@@ -24,6 +26,18 @@ def check_name(name: str) -> None:
         raise SettingsError(
             f"MLP_KUBERNETES_NAME is {name!r}; it must begin with a letter, and have small letters, digits and '-' within, "
             f"{LONGEST_NAME} characters at most"
+        )
+
+
+def check_gpu_metrics(service: str, job: str) -> None:
+    """Raise `SettingsError` unless the work of GPUs can be asked for there: nothing but a service's name gets into the path."""
+    if service and not _SERVICE.fullmatch(service):
+        raise SettingsError(
+            f"MLP_KUBERNETES_GPU_METRICS is {service!r}; write NAMESPACE/SERVICE:PORT, as monitoring/prometheus:9090"
+        )
+    if not job or not job.isascii() or not job.isprintable():
+        raise SettingsError(
+            f"MLP_KUBERNETES_GPU_METRICS_JOB is {job!r}; write a pattern in printable ASCII, as (nvidia-)?dcgm-exporter"
         )
 
 

@@ -22,7 +22,7 @@ from mlp_hub.settings import origins as _origins
 from mlp_hub.settings.cluster import ClusterSettings
 from mlp_hub.settings.edge import EdgeSettings
 from mlp_hub.settings.executor_kinds import EXECUTOR_KINDS, ExecutorKind
-from mlp_hub.settings.exporting import ExportSettings
+from mlp_hub.settings.exporting import ExportSettings, check_authorities
 from mlp_hub.settings.keeping import KeepingSettings
 from mlp_hub.settings.limits import LimitSettings
 from mlp_hub.settings.login import LoginSettings
@@ -153,6 +153,11 @@ class Settings(
         "Address of a collector of OpenTelemetry that traces of ended runs are posted to (OTLP over HTTP, protobuf), as "
         "http://collector:4318/v1/traces. Needs the extra `otlp`. Empty: no traces are exported.",
         kind="str",
+    )
+    traces_ca: Path | None = setting(
+        None,
+        "Certificates that sign the one of `traces_endpoint`, in PEM; unset: those of public authorities.",
+        kind="path",
     )
     service_proxies: tuple[str, ...] = setting(
         ("127.0.0.0/8", "::1"),
@@ -303,10 +308,14 @@ class Settings(
         settings.check_audit()
         settings.check_exports()
         check_http("MLP_TRACES_ENDPOINT", settings.traces_endpoint)
+        check_authorities(
+            "MLP_TRACES_CA", settings.traces_ca, "MLP_TRACES_ENDPOINT", settings.traces_endpoint
+        )
         if settings.metrics_transport == "kafka":
             broker_values.check_addresses(settings.kafka_bootstrap)
             broker_values.read_security(settings.kafka_secrets)
         cluster_values.check_name(settings.kubernetes_name)
+        cluster_values.check_gpu_metrics(settings.kubernetes_gpu_metrics, settings.kubernetes_gpu_metrics_job)
         cluster_values.check_networks("MLP_KUBERNETES_DNS", settings.kubernetes_dns)
         cluster_values.check_networks("MLP_KUBERNETES_OPEN", settings.kubernetes_open)
         if settings.replicas > 1 and settings.service_db_url.startswith("sqlite:"):

@@ -3,6 +3,7 @@
 # ruff: noqa: RUF009 - `setting` makes a dataclass field
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from mlp_hub.settings.values import SettingsError, check_http, secrets_of, setting
+
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
+_MOST_CERTIFICATES = 512 << 10
+"""Safety: bytes of a file of certificates: it travels with each request to the process that sends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +35,14 @@ class ExportSettings:
         "unset: it asks for none.",
         kind="path",
     )
+    metrics_otlp_ca: Path | None = setting(
+        None,
+        "Certificates that sign the one of `metrics_otlp_endpoint`, in PEM; unset: those of public authorities.",
+        kind="path",
+    )
+    metrics_otlp_compression: str = setting(
+        "none", "How points are packed for `metrics_otlp_endpoint`.", kind="str", choices=("none", "gzip")
+    )
     metrics_otlp_tenants: tuple[str, ...] = setting(
         (), "Tenants whose jobs' points are posted to `metrics_otlp_endpoint`; empty: all.", kind="list"
     )
@@ -45,19 +58,43 @@ class ExportSettings:
         "unset: it asks for none.",
         kind="path",
     )
+    metrics_mlflow_ca: Path | None = setting(
+        None,
+        "Certificates that sign the one of `metrics_mlflow_url`, in PEM; unset: those of public authorities.",
+        kind="path",
+    )
     metrics_mlflow_tenants: tuple[str, ...] = setting(
         (), "Tenants whose jobs' points are logged to `metrics_mlflow_url`; empty: all.", kind="list"
     )
 
+    alertmanager_url: str = setting(
+        "",
+        "Address of the Alertmanager that the hub asks once a minute which notifications it could not deliver, as http://127.0.0.1:9093; "
+        "the page Alerts shows them. Empty: it asks none.",
+        kind="str",
+    )
+    alertmanager_secrets: Path | None = setting(
+        None,
+        'A TOML file, readable by its owner alone, with `token = "..."`, or with `user` and `password`, for `alertmanager_url`; '
+        "unset: it asks for none.",
+        kind="path",
+    )
+    alertmanager_ca: Path | None = setting(
+        None,
+        "Certificates that sign the one of `alertmanager_url`, in PEM; unset: those of public authorities.",
+        kind="path",
+    )
+
     def check_exports(self) -> None:
         """Raise `SettingsError` if points could never be exported."""
-        check_target("MLP_METRICS_OTLP_ENDPOINT", self.metrics_otlp_endpoint)
-        check_target("MLP_METRICS_MLFLOW_URL", self.metrics_mlflow_url)
-        for label, path in (
-            ("MLP_METRICS_OTLP_SECRETS", self.metrics_otlp_secrets),
-            ("MLP_METRICS_MLFLOW_SECRETS", self.metrics_mlflow_secrets),
-        ):
-            authorization(label, path)
+        for name in ExportSettings.__annotations__:
+            of, _, last = name.rpartition("_")
+            if last not in {"endpoint", "url"}:
+                continue
+            label, address, before = f"MLP_{name.upper()}", getattr(self, name), f"MLP_{of.upper()}"
+            check_target(label, address)
+            authorization(f"{before}_SECRETS", getattr(self, f"{of}_secrets"))
+            check_authorities(f"{before}_CA", getattr(self, f"{of}_ca"), label, address)
 
 
 def check_target(label: str, value: str) -> None:
@@ -70,6 +107,36 @@ def check_target(label: str, value: str) -> None:
         )
     if parts.fragment or not value.isprintable() or " " in value:
         raise SettingsError(f"{label} is {value!r}; write an address without spaces and without a fragment")
+
+
+def check_authorities(label: str, path: Path | None, of: str, address: str) -> None:
+    """Raise `SettingsError` if certificates of authorities are set for an address that shows none."""
+    if path is not None and urlsplit(address).scheme != "https":
+        raise SettingsError(f"{label} is set, but {of} is not at https://; unset one of them")
+
+
+def authorities(label: str, path: Path | None) -> str:
+    """Return the certificates of a file in PEM, empty without one; raise `SettingsError` if it has none."""
+    if path is None:
+        return ""
+    import ssl  # noqa: PLC0415 - only where it is used
+
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_CERTIFICATES + 1).decode("ascii")
+        if len(text) > _MOST_CERTIFICATES:
+            raise ValueError(f"it is larger than {_MOST_CERTIFICATES >> 10} KiB")  # noqa: TRY301 - told as all others
+        text = "".join(
+            f"{one}\n" for one in _CERTIFICATE.findall(text)
+        )  # and no key that is in the same file
+        if not text:
+            raise ValueError("it has no line BEGIN CERTIFICATE")  # noqa: TRY301 - told as all others
+        ssl.create_default_context(cadata=text)
+    except (OSError, ValueError, ssl.SSLError) as error:
+        raise SettingsError(
+            f"{label}: {path} has no certificates in PEM that can be read: {error}"
+        ) from error
+    return text
 
 
 def authorization(label: str, path: Path | None) -> Mapping[str, str]:

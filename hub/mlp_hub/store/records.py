@@ -98,6 +98,15 @@ class ExportCursor:
 
 
 @dataclass(frozen=True, slots=True)
+class ParentMove:
+    """Change of a tenant's parent: `entry` is the last entry of the audit log up to it, `before` the parent before."""
+
+    entry: int
+    tenant: str
+    before: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Remembered:
     """Answer to a request with an idempotency key."""
 

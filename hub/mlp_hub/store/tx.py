@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
+from mlp_hub.domain.workload.idle_policy import IdleKind
 from mlp_hub.store.repos.audit import Audit, Decisions
 from mlp_hub.store.repos.audit_chain import AuditChain
 from mlp_hub.store.repos.hub import Idempotency, Leases, SettingsRepo
@@ -36,8 +37,9 @@ from mlp_hub.store.repos.workload.accounting import Accounting
 from mlp_hub.store.repos.workload.budgets import Budgets
 from mlp_hub.store.repos.workload.capacity import Bookings, DrainedNodes
 from mlp_hub.store.repos.workload.caps import Caps
-from mlp_hub.store.repos.workload.idle_jobs import IdleJobPolicies, IdleTolds
-from mlp_hub.store.repos.workload.idle_servers import IdleCountdowns, IdlePolicies
+from mlp_hub.store.repos.workload.idle_jobs import IdleTolds
+from mlp_hub.store.repos.workload.idle_policies import IDLE_POLICIES, IdleWorkPolicies
+from mlp_hub.store.repos.workload.idle_servers import IdleCountdowns
 from mlp_hub.store.repos.workload.ledger import Requests
 from mlp_hub.store.repos.workload.over_time import OverTimeSums
 from mlp_hub.store.repos.workload.usage import Usages
@@ -186,20 +188,14 @@ class Tx:
         """The nodes that were taken out of service."""
         return DrainedNodes(self.connection)
 
-    @cached_property
-    def idle_policies(self) -> IdlePolicies:
-        """Policies of tenants for idle notebook servers."""
-        return IdlePolicies(self.connection)
+    def idle_policies(self, kind: IdleKind) -> IdleWorkPolicies:
+        """Return the policies of tenants for work of a kind that is not used."""
+        return IDLE_POLICIES[kind](self.connection)
 
     @cached_property
     def idle_countdowns(self) -> IdleCountdowns:
         """Countdowns of idle notebook servers."""
         return IdleCountdowns(self.connection)
-
-    @cached_property
-    def idle_job_policies(self) -> IdleJobPolicies:
-        """Policies of tenants for jobs that hold GPUs without use."""
-        return IdleJobPolicies(self.connection)
 
     @cached_property
     def idle_told(self) -> IdleTolds:

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DataError, DBAPIError, OperationalError, SQLAlchemyError
 
 from mlp_hub.domain.errors import Unavailable
-from mlp_hub.store.engine import BUSY_MS
+from mlp_hub.store.engine import BUSY_MS, run_briefly
 from mlp_hub.store.errors import DatabaseFileGone, StatementFailed, StoreUnavailable, ValueRefused
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Message, msg
@@ -83,7 +83,8 @@ class _Works(queue.SimpleQueue["_Work | None"]):
 class Writer:
     """Runs queued functions in order, each in a savepoint of one shared transaction, then commits once.
 
-    A function that raises takes back only its own savepoint. If the commit fails nothing of the batch
+    A function that raises takes back only its own savepoint. The first one needs none: if it raises, its transaction
+    is undone, and the rest waits for the next one. If the commit fails nothing of the batch
     happened, and everybody in it is told so: also those who were refused, because what they were refused for
     may have been a neighbour's change that is now undone.
     """
@@ -206,7 +207,9 @@ class Writer:
         relaxed = self._in_a_file and not batch[0].durable
         connection, transaction = self._begin(relaxed)
         with _ending(transaction):
-            self._apply(connection, batch[0])
+            if not self._apply(connection, batch[0]):
+                transaction.rollback()
+                return
             while len(batch) < MAX_BATCH and time.monotonic() - started < MAX_BATCH_S:
                 try:
                     work = self._queue.get_nowait()
@@ -219,7 +222,11 @@ class Writer:
                     self._held = work
                     break
                 batch.append(work)
-                self._apply(connection, work)
+                # not SQLAlchemy's begin_nested: it gives each savepoint a name of its own and compiles it each time
+                run_briefly(connection, "SAVEPOINT work")
+                if not self._apply(connection, work):
+                    run_briefly(connection, "ROLLBACK TO SAVEPOINT work")
+                run_briefly(connection, "RELEASE SAVEPOINT work")
         self.commits += 1
         self.works += len(batch)
 
@@ -245,9 +252,8 @@ class Writer:
             connection.connection.dbapi_connection.execute(f"PRAGMA synchronous={level}")  # type: ignore[union-attr]
             self._relaxed = relaxed
 
-    def _apply(self, connection: Connection, work: _Work) -> None:
-        # not SQLAlchemy's begin_nested: it gives each savepoint a name of its own and compiles it anew
-        connection.exec_driver_sql("SAVEPOINT work")
+    def _apply(self, connection: Connection, work: _Work) -> bool:
+        """Run one function; False if it raised, and the caller must take back what it changed."""
         fence = self.fence if work.fenced and self._passed is None else None
         try:
             tx = Tx(connection, self._clock)
@@ -257,13 +263,11 @@ class Writer:
         except Exception as e:  # belongs to the one who asked
             if lost(connection, e):
                 raise
-            connection.exec_driver_sql("ROLLBACK TO SAVEPOINT work")
-            connection.exec_driver_sql("RELEASE SAVEPOINT work")
             if fence is not None:
                 self._passed = None  # what it changed is undone too: the next one asks it again
             work.error = _failed(e) if isinstance(e, DBAPIError) else e
-        else:
-            connection.exec_driver_sql("RELEASE SAVEPOINT work")
+            return False
+        return True
 
     def _connect(self) -> Connection:
         connection = self._engine.connect()
@@ -320,12 +324,14 @@ def _is_ended(driver: Any) -> bool:
 
 @contextmanager
 def _ending(transaction: RootTransaction) -> Iterator[None]:
+    """Commit at the end, unless the transaction was rolled back by then; undo it if anything is raised."""
     try:
         yield
     except BaseException:
         transaction.close()
         raise
-    transaction.commit()
+    if transaction.is_active:
+        transaction.commit()
 
 
 def _as_unavailable(error: BaseException) -> BaseException:

@@ -19,6 +19,7 @@ from mlp_hub.api.auth.authentication import Unauthorized, check_browser, may_ent
 from mlp_hub.api.auth.principal import CallerKind
 from mlp_hub.api.edge import answers
 from mlp_hub.api.edge.call import BASE
+from mlp_hub.api.edge.connections import address_of
 from mlp_hub.api.edge.reader import reader_of
 from mlp_hub.domain.errors import Refused
 from mlp_hub.web.pages import Page
@@ -183,6 +184,7 @@ class Logout(Page):
             check_browser(self.request.headers, "POST", principal)
         except (Unauthorized, Refused) as err:
             status, body, _ = answers.of_error(err, "logout", await reader_of(self.request.headers))
+            self.service.refusals.note(self.request, status, body.get("reason", ""), address_of(self.request))
             self.set_status(status)
             self.finish(answers.encode(body))
             return

@@ -20,6 +20,7 @@ from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized
 from mlp_hub.api.auth.principal import Principal
 from mlp_hub.api.edge import answers
 from mlp_hub.api.edge.call import Service
+from mlp_hub.api.edge.connections import address_of
 from mlp_hub.api.edge.reader import language_asked
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.logs.concern import current
@@ -84,6 +85,8 @@ class Page(RequestHandler):
     ) -> None:
         """Answer with a page that says one thing."""
         self.set_status(status)
+        if status >= 400:
+            self.service.refusals.note(self.request, status, "", address_of(self.request))
         reader = Reader(self.language)
         self.set_header("Content-Language", reader.language)
         values = {

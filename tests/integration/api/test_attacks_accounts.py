@@ -335,3 +335,31 @@ def test_nobody_but_the_hub_writes_about_its_changes(rig: ApiRig) -> None:
         assert rig.ask("PUT", "/users/bob:changing", bad, token=rig.spawner).status == 403
     assert rig.ask("PUT", "/users/bob:changing", told, token=rig.spawner).status == 200
     assert changes(rig, "bob")[-1] == ("admin", "user.admin", {"admin": True})
+
+
+def test_a_repeated_report_of_the_hub_is_recorded_once_and_late_news_have_their_time(rig: ApiRig) -> None:
+    told = {"actor": "admin", "action": "user.logout", "once": "k1", "at": 1_900_000_000.0}
+    before = len(changes(rig, "eva"))
+    for _ in range(3):
+        assert rig.ask("PUT", "/users/eva:changing", told, token=rig.spawner).status == 200
+    ended = {"actor": "admin", "note": "", "token": "a7", "once": "k1"}
+    standing = {"ended": "session", "admin": False, "tokens": 2, "once": "k2"}
+    for _ in range(2):
+        assert rig.ask("PUT", "/users/eva:token_ended", ended, token=rig.spawner).status == 200
+        assert rig.ask("PUT", "/users/eva:standing", standing, token=rig.spawner).status == 200
+    assert changes(rig, "eva")[before:] == [
+        ("admin", "user.logout", {"at": "2030-03-17 17:46:40 UTC"}),
+        ("admin", "user.token_end", {"note": "", "token": "a7"}),
+        ("system", "user.login_ended", {"why": "disabled", "tokens": 2}),
+        ("system", "user.admin", {"admin": False, "source": "group"}),
+    ]
+    for bad in (
+        {"once": ""},
+        {"once": "x" * 65},
+        {"once": "a\nb"},
+        {"at": -1},
+        {"at": 1e300},
+        {"at": "now"},
+    ):
+        assert rig.ask("PUT", "/users/eva:changing", {**told, **bad}, token=rig.spawner).status == 403, bad
+    assert len(changes(rig, "eva")) == before + 4

@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import quote
 
 import pytest
 
+from mlp_hub.cli.commands.audit_files import export
 from mlp_hub.service.audit import log as audit
 from support.rigs.api_rig import ApiRig
 
@@ -199,6 +203,24 @@ def test_an_export_has_all_entries_that_pass_the_filters(own: ApiRig) -> None:
     assert (none.status, none.body) == (200, b"")
 
 
+@pytest.mark.parametrize(("path", "as_csv"), [("/audit:csv", True), ("/audit:lines", False)])
+def test_the_command_and_rest_write_the_same_bytes(
+    own: ApiRig, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, as_csv: bool
+) -> None:
+    def ask(_: object, method: str, asked: str) -> SimpleNamespace:
+        answer = own.ask(method, asked, token=own.root_user)
+        return SimpleNamespace(json=lambda: answer.json)
+
+    monkeypatch.setattr("mlp_hub.cli.commands.audit.ask_service", ask)
+    file = tmp_path / "audit"
+    assert export(cast("Any", None), {}, str(file), as_csv=as_csv) == 0
+    rest = own.ask("GET", path, token=own.root_user).body
+    assert file.read_bytes() == rest
+    times = re.findall(rb"\b2\d{3}-\d\d-\d\dT[^,\"]*", rest)
+    assert times
+    assert all(re.fullmatch(rb"[^+]+Z", at) for at in times), times
+
+
 def test_an_export_is_read_page_by_page_and_ends_at_its_bound(
     own: ApiRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,8 +311,9 @@ def tree(own: ApiRig) -> ApiRig:
     own.tenant("oak-a-b", "bea")
     own.tenant("elm", "emil")
     for name, parent in (("oak-a", "oak"), ("oak-a-b", "oak-a")):
-        body = {"parent": parent, "description": "=cmd|' /C calc'!A0"}
-        assert own.ask("PUT", f"/tenants/{name}", body, token=own.root_user).status == 200
+        for more in ({}, {"description": "=cmd|' /C calc'!A0"}):
+            body = {"parent": parent, **more}
+            assert own.ask("PUT", f"/tenants/{name}", body, token=own.root_user).status == 200
     for name in ("oak", "elm"):
         assert (
             own.ask("PUT", f"/tenants/{name}", {"description": "@SUM(1)"}, token=own.root_user).status == 200
@@ -361,8 +384,8 @@ def test_entries_of_an_earlier_team_of_the_name_and_of_a_team_that_moved_away_ar
 ) -> None:
     olga = tree.hub.user("olga", "olga-token")
     tree.tenant("oak-old", "otto")
-    body = {"parent": "oak", "description": "secret of the first"}
-    assert tree.ask("PUT", "/tenants/oak-old", body, token=tree.root_user).status == 200
+    for body in ({"parent": "oak"}, {"parent": "oak", "description": "secret of the first"}):
+        assert tree.ask("PUT", "/tenants/oak-old", body, token=tree.root_user).status == 200
     assert b"secret of the first" in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
     assert tree.ask("DELETE", "/tenants/oak-old/members/otto", token=tree.root_user).status == 200
     gone = tree.ask("DELETE", "/tenants/oak-old", token=tree.root_user)
@@ -370,10 +393,62 @@ def test_entries_of_an_earlier_team_of_the_name_and_of_a_team_that_moved_away_ar
     assert "oak-old" not in tenants_in(tree, "oak", olga)
     tree.tenant("oak-old", "otto")
     assert tree.ask("PUT", "/tenants/oak-old", {"parent": "oak"}, token=tree.root_user).status == 200
+    assert "oak-old" not in tenants_in(tree, "oak", olga), "the move itself tells how the team was before"
+    body = {"parent": "oak", "description": "new"}
+    assert tree.ask("PUT", "/tenants/oak-old", body, token=tree.root_user).status == 200
     assert b"secret of the first" not in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
     assert "oak-old" in tenants_in(tree, "oak", olga)
     assert tree.ask("PUT", "/tenants/oak-old", {"parent": "elm"}, token=tree.root_user).status == 200
     assert "oak-old" not in tenants_in(tree, "oak", olga)
+
+
+@pytest.mark.parametrize("form", FILES)
+def test_an_export_leaves_out_entries_of_a_team_from_before_its_move(tree: ApiRig, form: str) -> None:
+    """An admin of a team takes a team over, and reads its past: neither the first time nor after a second move."""
+    olga, emil = (tree.hub.user(name, f"{name}-token") for name in ("olga", "emil"))
+
+    def put(name: str, parent: str | None, said: str) -> None:
+        body = {"description": said} | ({} if parent is None else {"parent": parent})
+        assert tree.ask("PUT", f"/tenants/{name}", body, token=tree.root_user).status == 200
+
+    def seen(team: str, token: str) -> set[str]:
+        body = tree.ask("GET", f"/tenants/{team}/{form}", token=token).body.decode()
+        return {said for said in ("at-home", "at-oak", "at-elm", "at-last", "of-leaf") if said in body}
+
+    root, leaf = f"ash-{form[-3:]}", f"ash-leaf-{form[-3:]}"
+    tree.tenant(root)
+    tree.tenant(leaf)
+    put(root, None, "at-home")
+    put(leaf, root, "of-leaf")
+    put(leaf, root, "")
+    try:
+        put(root, "oak", "at-oak")
+        put(root, "oak", "")
+        assert seen("oak", olga) == {"at-oak"}, "of the move and before it nothing, of the team below neither"
+        put(root, "elm", "at-elm")
+        put(root, "elm", "")
+        assert (seen("oak", olga), seen("elm", emil)) == (set(), {"at-elm"})
+        put(root, "oak", "at-elm")  # back again, within the minutes in which equal entries are one
+        put(root, "oak", "at-last")
+        assert seen("oak", olga) - {"at-last"} <= {"at-elm"}
+        assert "at-last" in seen("oak", olga)
+        assert "of-leaf" not in seen("oak", olga)
+        put(leaf, "oak", "of-leaf")  # within oak: it was below it before, so the entry of this move is oak's
+        assert "of-leaf" in seen("oak", olga)
+    finally:
+        put(leaf, None, "")
+        put(root, None, "")
+
+
+def test_a_move_that_is_repeated_at_once_opens_no_past(tree: ApiRig) -> None:
+    """Equal entries of some minutes are one in the log, with the number of the first."""
+    olga = tree.hub.user("olga", "olga-token")
+    tree.tenant("fir")
+    move, back = {"parent": "oak"}, {"description": ""}
+    for body in (move, back, {"description": "between"}, back, move):
+        assert tree.ask("PUT", "/tenants/fir", body, token=tree.root_user).status == 200
+    assert b"between" not in tree.ask("GET", "/tenants/oak/audit:lines", token=olga).body
+    assert tree.ask("PUT", "/tenants/fir", {}, token=tree.root_user).status == 200
 
 
 def test_no_cell_of_a_teams_file_is_a_formula(tree: ApiRig) -> None:

@@ -312,7 +312,9 @@ def test_the_command_prints_json_and_its_status(
     assert main(["data", "push", str(tree), "No Name"]) == 2
     assert main(["data", "ls", f"{name}:../other"]) == 2
     assert main(["data", "fetch", name]) == 2
+    monkeypatch.chdir(tmp_path)
     assert main(["data", "pull", "nothing-here"]) == 3
+    assert not Path("nothing-here").exists()
     assert main(["data", "rm", name]) == 0
     capsys.readouterr()
 

@@ -120,6 +120,9 @@ def test_tags_and_notes_of_a_run_are_bounded_and_stay_text(rig: ApiRig) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
     (line,) = csv.DictReader(io.StringIO(answer.body.decode()))
     assert 0 < float(line["core_hours"]) < 1
+    (listed,) = rig.ask("GET", f"{RUNS}?search=lr%3C0.15", token=rig.ann).json["runs"]
+    assert line["submitted_at"] == listed["submitted_at"]
+    assert line["submitted_at"].endswith("Z")
     assert (line["name"], line["note"], line["param.lr"], line["best.accuracy"]) == (
         "one",
         f"'{note}",

@@ -27,9 +27,15 @@ def behind(tmp_path: Path) -> Iterator[Behind]:
 
 
 @pytest.fixture
-def running(tmp_path: Path, behind: Behind) -> Iterator[RunningProxy]:
-    """Start a proxy in which that server is ann's; an upgrade that is not answered is given up after 2 s."""
-    made = RunningProxy(tmp_path, upgrade_s=2)
+def upgrade_s() -> int:
+    """Seconds after which the proxy gives up an upgrade that is not answered: none that a slow machine comes to."""
+    return int(PATIENCE_S)
+
+
+@pytest.fixture
+def running(tmp_path: Path, behind: Behind, upgrade_s: int) -> Iterator[RunningProxy]:
+    """Start a proxy in which that server is ann's."""
+    made = RunningProxy(tmp_path, upgrade_s=upgrade_s)
     made.start()
     target = url_of(behind.path)
     assert made.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
@@ -40,6 +46,12 @@ def running(tmp_path: Path, behind: Behind) -> Iterator[RunningProxy]:
 
 def connect(running: RunningProxy) -> socket.socket:
     return socket.create_connection(("127.0.0.1", running.port), PATIENCE_S)
+
+
+@contextlib.contextmanager
+def connections(running: RunningProxy) -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as all_of_them:
+        yield [all_of_them.enter_context(connect(running)) for _ in range(FEW)]
 
 
 def upgrade(link: socket.socket, path: str, more: str = "") -> None:
@@ -70,15 +82,16 @@ def test_an_upgrade_that_is_never_answered_ends_when_its_client_goes(
     running: RunningProxy, behind: Behind, path: str, end
 ) -> None:
     before = running.descriptors()
-    links = [connect(running) for _ in range(FEW)]
-    for link in links:
-        upgrade(link, path)
-    wait_for(lambda: behind.open == FEW)
-    for link in links:
-        end(link)
+    with connections(running) as links:
+        for link in links:
+            upgrade(link, path)
+        wait_for(lambda: behind.open == FEW)
+        for link in links:
+            end(link)
     nothing_is_left(running, behind, before)
 
 
+@pytest.mark.parametrize("upgrade_s", [2])
 def test_an_upgrade_that_is_never_answered_is_answered_in_its_place(
     running: RunningProxy, behind: Behind
 ) -> None:
@@ -118,13 +131,13 @@ def test_a_server_that_does_not_hear_that_a_websocket_has_ended_holds_none(
     running: RunningProxy, behind: Behind, end
 ) -> None:
     before = running.descriptors()
-    links = [connect(running) for _ in range(FEW)]
-    for link in links:
-        upgrade(link, "/user/ann/deaf")
-    for link in links:
-        assert link.recv(100).startswith(b"HTTP/1.1 101 ")
-    for link in links:
-        end(link)
+    with connections(running) as links:
+        for link in links:
+            upgrade(link, "/user/ann/deaf")
+        for link in links:
+            assert link.recv(100).startswith(b"HTTP/1.1 101 ")
+        for link in links:
+            end(link)
     nothing_is_left(running, behind, before)
 
 
@@ -143,18 +156,16 @@ def test_an_endless_answer_to_an_upgrade_fills_no_memory_and_ends_with_its_clien
     running: RunningProxy, behind: Behind
 ) -> None:
     before, memory = running.descriptors(), running.memory()
-    links = [connect(running) for _ in range(FEW)]
-    for link in links:
-        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        upgrade(link, "/user/ann/zeros")
-    with connect(running) as reader:
-        upgrade(reader, "/user/ann/zeros")
-        got = 0
-        while got < 200 << 20:  # as much is offered to those that do not read
-            got += len(reader.recv(1 << 20))
-    assert running.memory() - memory < 150 << 20  # where nobody waits for who reads, it is gigabytes
-    for link in links:
-        link.close()
+    with connections(running) as links:
+        for link in links:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            upgrade(link, "/user/ann/zeros")
+        with connect(running) as reader:
+            upgrade(reader, "/user/ann/zeros")
+            got = 0
+            while got < 200 << 20:  # as much is offered to those that do not read
+                got += len(reader.recv(1 << 20))
+        assert running.memory() - memory < 150 << 20  # where nobody waits for who reads, it is gigabytes
     nothing_is_left(running, behind, before)
 
 

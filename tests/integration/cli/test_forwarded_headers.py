@@ -18,7 +18,7 @@ import pytest
 from mlp_hub.unix_sockets import url_of
 from support.proxy.behind import Behind
 from support.proxy.running_proxy import RunningProxy
-from support.waiting import PATIENCE_S
+from support.waiting import PATIENCE_S, wait_for
 
 OUTER, GATE, STRANGER = "127.0.0.3", "127.0.0.2", "127.0.0.9"  # both proxies are named, the last is anybody
 FORGED = {
@@ -323,6 +323,39 @@ def test_two_ids_of_one_request_are_none(gate: RunningProxy) -> None:
         answer = link.makefile("rb").read()
     (made,) = json.loads(answer.partition(b"\r\n\r\n")[2])["x-request-id"]
     assert MADE.fullmatch(made)
+
+
+def test_a_request_that_the_proxy_refuses_has_a_log_line_with_its_id_and_without_its_query(
+    gate: RunningProxy,
+) -> None:
+    """A flood from one address has few lines, and hides none of another's."""
+
+    def refused(sender: str, path: str, host: str) -> tuple[int, str]:
+        link = http.client.HTTPConnection(
+            "127.0.0.1", gate.port, timeout=PATIENCE_S, source_address=(sender, 0)
+        )
+        with contextlib.closing(link):
+            link.request("GET", path, headers={"Host": host})
+            answer = link.getresponse()
+            answer.read()
+            return answer.status, str(answer.headers["X-Request-ID"])
+
+    def lines() -> str:
+        return (gate.directory / "log").read_text()
+
+    status, found = refused(STRANGER, "/hub/login?token=secret", "evil.example")
+    assert status == 421
+    wait_for(lambda: f"GET /hub/login was refused: 421, to {STRANGER} [{found}]" in lines())
+    status, found = refused(GATE, "/nothing/is/here", "hub.example.org")
+    assert status in (404, 503)
+    wait_for(lambda: found in lines())
+    for _ in range(60):
+        refused(STRANGER, "/hub/login", "evil.example")
+    status, found = refused("127.0.0.10", "/hub/login", "evil.example")
+    wait_for(lambda: found in lines())
+    assert "secret" not in lines()
+    assert lines().count(f"421, to {STRANGER} [") <= 20
+    assert "refused requests before the next line have no line of their own" in lines()
 
 
 def test_the_page_of_the_proxy_names_the_request(gate: RunningProxy) -> None:

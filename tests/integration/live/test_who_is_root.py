@@ -86,7 +86,7 @@ def test_each_process_that_is_root_is_documented(hub: LiveHub) -> None:
 
 def test_the_process_that_connects_to_user_addresses_has_no_rights(hub: LiveHub) -> None:
     assert SEND in listed("Helper")
-    channel = {"name": "hook", "address": "http://127.0.0.1:9/", "events": ["failed"]}
+    channel = {"name": "hook", "address": "http://nowhere.invalid:9/", "events": ["failed"]}
     hub.ok("PUT", "/users/ann/notifications", "ann", {"channels": [channel]})
     said = hub.ok("POST", "/users/ann/notifications:test", "ann", {"channel": "hook"})
     assert said["taken"] is False

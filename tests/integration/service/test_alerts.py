@@ -10,11 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from mlp.commands.alerts import _listed
+from mlp.rendering.format import clock_time
+from mlp_api.localized import writer
 from mlp_api.platform.alerts import AlertBoard, SilenceCreate
 from mlp_api.platform.notices import NotificationsSet
 from mlp_api.types import TenantCreate, TenantUpdate
+from mlp_hub.api.edge.answers import STRANGER
 from mlp_hub.domain.errors import Refused, Unavailable
 from mlp_hub.domain.notices.notice import Notice
 from mlp_hub.domain.tenants.tenant import Role
@@ -29,7 +34,9 @@ from mlp_hub.service.platform import Platform
 from mlp_hub.service.support import limits
 from mlp_hub.store.errors import StoreUnavailable
 from mlp_language.message import msg
+from mlp_language.render import ENGLISH
 from support.rigs.platform_rig import FAST, Rig, running_rig
+from support.waiting import until
 
 OVER = "MLPTenantOverQuota"
 WAIT_S, LONGER_S = 300.0, 601.0
@@ -119,7 +126,7 @@ async def test_the_service_reads_each_metric_that_its_rules_compare(tmp_path: Pa
         read = SampleHistory(RULES).metrics
         unread = read - set(await rig.platform.monitoring.samples(read))
     assert unread == set(UNREAD_HERE), (
-        f"add the family of {sorted(unread - set(UNREAD_HERE))} to Monitoring.samples, or its reason to UNREAD_HERE"
+        f"add the family of {sorted(unread - set(UNREAD_HERE))} to Monitoring._families, `for_rules` too, or its reason to UNREAD_HERE"
     )
 
 
@@ -264,6 +271,121 @@ async def test_a_silence_that_is_over_brings_the_notice_too(tmp_path: Path) -> N
         assert told(rig, "root") == []
         await turn(rig, 2 * WAIT_S)
         assert told(rig, "root") == ONCE[:1]
+
+
+@pytest.mark.parametrize("how", ["by hand", "by hand after a crash", "by itself", "by itself during a crash"])
+async def test_people_who_were_told_before_a_silence_are_told_again_when_it_ends_and_the_alert_still_fires(
+    tmp_path: Path, how: str
+) -> None:
+    """As Alertmanager, whose repeated notification comes once the silence is over."""
+    async with over_quota(tmp_path) as rig:
+        await fire(rig)
+        assert told(rig, "root") == told(rig, "rita") == ONCE[:1]
+        until = datetime.fromtimestamp(rig.clock() + 300, UTC)
+        made = await rig.platform.alerts.silences.make(
+            a_silence(rig, until=until), tenant="red", of_team=False, actor="root"
+        )
+        for _ in range(3):
+            await turn(rig, 60)
+        assert told(rig, "root") == told(rig, "rita") == ONCE[:1]
+        if how.startswith("by hand"):
+            await rig.platform.alerts.silences.end(str(made.id), actor="root")
+        else:
+            rig.ahead += 301
+        if "crash" in how:
+            rig.crash()
+            await rig.start()
+            tie(rig.platform)
+        for _ in range(3):
+            await turn(rig, 1)
+        assert told(rig, "root") == told(rig, "rita") == ONCE[:1] * 2
+        await end(rig)
+        assert told(rig, "root") == told(rig, "rita") == [*ONCE[:1], *ONCE]
+
+
+async def test_a_silence_of_a_team_that_ends_tells_the_team_again_and_not_the_platform(
+    tmp_path: Path,
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        await fire(rig)
+        silences = rig.platform.alerts.silences
+        made = await silences.make(a_silence(rig), tenant="red", of_team=True, actor="rita")
+        other = await silences.make(a_silence(rig), tenant="blue", of_team=True, actor="bob")
+        await turn(rig, 60)
+        for one in (made, other):
+            await silences.end(str(one.id), actor="root")
+        await turn(rig, 1)
+        assert (told(rig, "root"), told(rig, "rita")) == (ONCE[:1], ONCE[:1] * 2)
+
+
+@pytest.mark.parametrize("stop", ["crash", "restart"])
+async def test_after_a_restart_an_alert_has_no_old_value_and_the_same_since_everywhere(
+    tmp_path: Path, stop: str
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        await fire(rig)
+        (before,) = (await shown(rig)).alerts
+        assert (before.state_since, str(before.value)) == (before.fired_at, "1")
+        await resize(rig, 0.5)
+        if stop == "crash":
+            rig.crash()
+            await rig.start()
+        else:
+            await rig.restart()
+        tie(rig.platform)
+        (after,) = (await shown(rig)).alerts
+        assert (after.state, after.state_since, after.since) == ("firing", before.state_since, before.since)
+        assert str(after.value) == "not known yet"
+        assert str(after.description) == (
+            "Team red holds more than its quota. The value is not known yet since the restart of the service."
+        )
+        listed = json.loads(json.dumps(msgspec.to_builtins(after, enc_hook=writer(ENGLISH, STRANGER))))
+        assert clock_time(listed["state_since"]) in str(_listed({"alerts": [listed], "silences": []}))
+        await turn(rig)
+        (measured,) = (await shown(rig)).alerts
+        assert (str(measured.value), measured.state_since) == ("1.5", before.state_since)
+
+
+async def test_a_restart_with_open_alerts_evaluates_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        await fire(rig)
+        monkeypatch.setattr(alerts, "SOON_S", 0.01)
+        await rig.restart()
+        tie(rig.platform)
+
+        async def is_measured() -> bool:
+            return str((await shown(rig)).alerts[0].value) != "not known yet"
+
+        await until(is_measured)
+
+
+async def test_a_lease_that_flaps_fires_its_alert_over_restarts_and_replicas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each replica leads for too short a time to see more than its own takeover."""
+    async with running_rig(tmp_path) as rig:
+        monkeypatch.setattr(alerts, "SOON_S", 3600.0)
+        for _ in range(3):  # the first platform took it once
+            rig.ahead += 30
+            assert "MLPLeaseFlapping" not in {one.rule for one in (await shown(rig)).alerts}
+            rig.crash()
+            await rig.start()
+            await turn(rig)
+        rig.ahead += 30
+        rig.crash()
+        await rig.start()
+        await turn(rig)
+        (one,) = [one for one in (await shown(rig)).alerts if one.rule == "MLPLeaseFlapping"]
+        assert (one.state, str(one.description)) == (
+            "firing",
+            "The lease was taken 5 times within 15 minutes.",
+        )
+        await turn(rig, 901)
+        await turn(rig, KEEP_S + 1)
+        (one,) = [one for one in (await shown(rig)).alerts if one.rule == "MLPLeaseFlapping"]
+        assert one.state == "resolved"
 
 
 async def test_a_silence_of_a_team_hides_nothing_from_the_platform(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from sqlalchemy.engine import Engine
 from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.sandbox.control import SHIM
+from mlp_hub.store.repos.base import Repo
 from support.rigs.platform_rig import FAST, Rig, running_rig
 from support.waiting import until
 
@@ -47,11 +48,21 @@ def counted(*, of: str = "") -> Iterator[list[str]]:
         if "lease" not in statement and of in statement:
             found.append(" ".join(statement.split()))
 
+    plain = Repo._by_driver
+
+    def by_driver(repo: Repo, sql: str, parameters: Any, *, many: bool = False) -> Any:
+        done = plain(repo, sql, parameters, many=many)
+        if done is not None:  # SQLAlchemy tells nobody of those
+            note(None, None, sql)
+        return done
+
     event.listen(Engine, "before_cursor_execute", note)
+    Repo._by_driver = by_driver  # type: ignore[method-assign]
     try:
         yield found
     finally:
         event.remove(Engine, "before_cursor_execute", note)
+        Repo._by_driver = plain  # type: ignore[method-assign]
 
 
 async def test_one_job_alone(tmp_path: Path) -> None:
@@ -112,6 +123,22 @@ async def test_many_jobs_that_end_are_summed_up_together(tmp_path: Path) -> None
         assert len(of_sums) <= most("sums_of_200_runs"), of_sums
         writes = [s for s in statements if s.startswith(("INSERT", "UPDATE", "DELETE"))]
         assert len(writes) <= most("writes_of_200_jobs"), len(writes)
+
+
+async def test_directories_of_jobs_that_end_together_are_charged_together(tmp_path: Path) -> None:
+    async with running_rig(tmp_path, policy=replace(FAST, charge_files=True)) as rig:
+
+        async def charged() -> bool:
+            left = await rig.db.read(lambda tx: tx.stored.jobs_never_measured(MANY))
+            return not left
+
+        with counted(of="sum(stored.used)") as statements:
+            await asyncio.gather(
+                *(rig.submit(f"j{n}", cpu=0.01, sim={"DURATION": 0.01}) for n in range(MANY))
+            )
+            await until(lambda: _all_ended(rig), what="all to end")
+            await until(charged, what="all to be charged")
+        assert len(statements) <= most("charges_of_200_jobs"), len(statements)
 
 
 async def _all_ended(rig: Rig) -> bool:

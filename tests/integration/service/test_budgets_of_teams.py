@@ -6,17 +6,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from mlp.rendering import costs
 from mlp_api.jobs.jobs import JobCreate
+from mlp_api.localized import writer
 from mlp_api.platform.accounting import BudgetSet, Prices, PricesOfPeriod
 from mlp_api.platform.notices import NotificationsSet
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry, TenantCreate
+from mlp_hub.api.edge.answers import STRANGER
+from mlp_hub.cli.commands.budgets import line
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
+from mlp_language.render import ENGLISH
 from support.rigs.asking import asked, phase_of
 from support.rigs.platform_rig import Rig, node, running_rig
 from support.waiting import until
@@ -29,9 +35,7 @@ DAY_S = 86_400.0
 async def red(rig: Rig, *, at: float | None = NOON) -> None:
     """Make two teams with an admin each, prices, and people who want to be told."""
     rig.stands_at = at
-    await rig.platform.accounting.set_prices(
-        Prices(currency="EUR", periods=[PricesOfPeriod(begins="2020-01-01", core_hour="1")]), actor="root"
-    )
+    await red_prices(rig)
     for team, admin in (("red", "lea"), ("blue", "leo")):
         await rig.platform.tenants.create(TenantCreate(name=team))
         await rig.platform.tenants.set_member(team, admin, Role.ADMIN)
@@ -40,6 +44,12 @@ async def red(rig: Rig, *, at: float | None = NOON) -> None:
         choices = NotificationsSet(browser=["budget"], quiet=None, timezone="UTC", channels=[])
         await rig.platform.notices.store_choices(user, choices, user)
     rig.platform.budgets.platform_admins = roots
+
+
+async def red_prices(rig: Rig) -> None:
+    """Have a core-hour cost one euro."""
+    listed = Prices(currency="EUR", periods=[PricesOfPeriod(begins="2020-01-01", core_hour="1")])
+    await rig.platform.accounting.set_prices(listed, actor="root")
 
 
 async def roots(names: Any) -> list[str]:
@@ -222,6 +232,41 @@ async def test_a_price_list_that_goes_or_changes_its_currency_stops_nothing(tmp_
         await rig.submit("a", user="ann", **LONG)
         found = await rig.platform.budgets.get("red")
         assert (found.spent, found.percent, found.stopped) == (None, None, False)
+
+
+async def test_a_budget_that_counts_nothing_says_what_is_missing_and_where_to_set_it(tmp_path: Path) -> None:
+    async with running_rig(tmp_path, node(cpu=4)) as rig:
+        await red(rig)
+        service = rig.platform
+        await service.budgets.set_budget("red", BudgetSet(amount="10"), actor="root")
+        later = BudgetSet(amount="10", begins="2031-04-01", ends="2031-05-01")
+        await service.budgets.set_budget("blue", later, actor="root")
+
+        async def said(tenant: str) -> str:
+            found = await service.budgets.get(tenant)
+            assert (found.uncounted is None) is (found.spent is not None)
+            shown = msgspec.to_builtins(found, enc_hook=writer(ENGLISH, STRANGER))
+            for text in (line(shown), costs.budget(shown)):
+                assert "?" not in text
+                assert str(shown["uncounted"] or "") in text
+            return str(shown["uncounted"])
+
+        assert await said("red") == "None"
+        assert await said("blue") == "Nothing is counted yet: the budget begins on 2031-04-01."
+        dollars = Prices(currency="USD", periods=[PricesOfPeriod(begins="2020-01-01", core_hour="1")])
+        await service.accounting.set_prices(dollars, actor="root")
+        assert await said("red") == (
+            "Nothing is counted: the budget is in EUR, and the price list in USD. "
+            "A platform administrator sets the budget again with mlp-hub budget set red AMOUNT."
+        )
+        await service.accounting.remove_prices(actor="root")
+        assert await said("red") == (
+            "Nothing is counted: this hub has no price list. "
+            "A platform administrator sets one with mlp-hub prices put FILE."
+        )
+        rig.stands_at = datetime(2031, 6, 1, tzinfo=UTC).timestamp()
+        await red_prices(rig)
+        assert "the budget ended on 2031-05-01" in await said("blue")
 
 
 async def test_a_review_without_budgets_reads_nothing(tmp_path: Path) -> None:

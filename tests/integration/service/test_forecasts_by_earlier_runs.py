@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mlp_api.apps.apps import AppCreate
+from mlp_api.jobs.earlier_runs import RunForecast
 from mlp_api.jobs.jobs import Job
+from mlp_api.jobs.sweeps import SweepCreate
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.forecast.calibration import KEY
 from support.rigs.platform_rig import Rig, running_rig
@@ -45,6 +48,40 @@ async def test_one_earlier_run_tells_nothing_and_two_tell_a_range(tmp_path: Path
         assert str(why.forecast.because) == "estimated from earlier runs of 1 other job"
         entries = await rig.platform.cluster_queue.entries()
         assert {e.name: e.forecast is not None for e in entries} == {"train": True, "next": True}
+
+
+async def test_the_preview_of_a_sweep_has_the_range_of_its_start_and_no_end_of_one_trial(
+    tmp_path: Path,
+) -> None:
+    async with running_rig(tmp_path) as rig:
+        await finished(rig, "train", 2)
+        await finished(rig, "search", 2)
+        asked = SweepCreate(name="search", code="x", cpu=1, ram=100, workers=4, grid={"x": [1, 2]})
+        free = await rig.platform.sweeps.preview(SYSTEM, "ann", asked)
+        assert free.expected_start is not None
+        await runs(rig)
+        told = await rig.platform.sweeps.preview(SYSTEM, "ann", asked)
+        assert told.expected_start is None, "by limits nothing is known"
+        assert told.forecast is not None
+        assert told.forecast.start is not None
+        assert told.forecast.start.p10 <= told.forecast.start.p90
+        assert told.forecast.end is None
+
+
+async def test_a_replica_that_waits_has_the_range_of_its_start(tmp_path: Path) -> None:
+    async with running_rig(tmp_path) as rig:
+        await finished(rig, "train", 2)
+        await runs(rig)
+        asked = AppCreate(name="notes", model_name="", command="python3 -m http.server", cpu=4, ram=100)
+        await rig.platform.apps.deploy(SYSTEM, "ann", asked)
+
+        async def waits() -> RunForecast | None:
+            app = await rig.platform.apps.get(SYSTEM, "ann", "notes")
+            return next((one.forecast for one in app.running if one.forecast is not None), None)
+
+        told = await until(waits, what="the range of a replica")
+        assert told.start is not None
+        assert str(told.because) == "estimated from earlier runs of 1 other job"
 
 
 async def test_a_job_that_runs_longer_than_its_earlier_runs_says_so(tmp_path: Path) -> None:

@@ -20,10 +20,11 @@ from mlp_hub.domain.jobs.idle_gpus import LONG_S, MOST_KEPT_S
 from mlp_hub.domain.notices.notice import Notice
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.domain.workload.idle_policy import IdleKind
 from mlp_hub.executors.simulated.executor import SimulatedExecutor
 from mlp_hub.service.jobs.idle_jobs import IdleJobs
 from mlp_hub.service.jobs.idle_of_teams import IdleOfTeams
-from mlp_hub.service.quota.idle_servers import MOST_PASSED_S
+from mlp_hub.service.quota.idle_policies import MOST_PASSED_S
 from support.rigs.platform_rig import Rig, node, running_rig
 from support.waiting import until
 
@@ -63,7 +64,7 @@ class Idle:
 
     async def policy(self, after: int = 120, grace: int = 10, tenant: str = "default") -> None:
         asked = IdleJobPolicySet(after_minutes=after, grace_minutes=grace)
-        await self.jobs.set_policy(tenant, asked, actor="lea")
+        await self.rig.platform.idle_policies.put(IdleKind.JOB, tenant, asked, actor="lea")
 
     def does(self, job: Job, gpu: float | None, cpu: float | None = 0.01) -> None:
         """Let the ranks of a job do something from now on."""
@@ -142,6 +143,33 @@ async def test_nothing_ends_without_a_policy_and_nothing_that_works(tmp_path: Pa
             made.does(job, 0.0)
             job = await made.later(2 * HOUR)
             assert (left(job), job.phase) == (600, "running")
+
+
+async def test_a_report_of_work_that_nobody_measures_is_said_and_saves_nothing_but_the_moment(
+    tmp_path: Path,
+) -> None:
+    async with idle(tmp_path) as made:
+        await made.policy()
+        job = await made.submit("train", sim={"GPU_REPORTED": 1})
+        await made.jobs.look()
+        assert left(await made.later(2 * HOUR)) == 600
+        made.does(
+            job, 1.0, 0.0
+        )  # its program writes that its GPUs work; its processors are seen to do nothing
+        job = await made.later(10 * HOUR)
+        assert job.idle is not None
+        assert (job.idle.left_s, job.idle.claims, job.phase) == (600, True, "running")
+        (held,) = await made.teams.of_team("default")
+        assert (held.name, held.claims) == ("train", True)
+        made.does(job, 1.0, 2.0)  # and now they are seen to work
+        assert (await made.later(LOOK)).idle is None
+        assert await made.teams.of_team("default") == []
+        made.does(job, 1.0, 0.0)  # a claim from the first look on is listed as well
+        job = await made.later(LOOK)
+        assert job.idle is not None
+        assert (job.idle.idle_s, job.idle.claims) == (0, True)
+        await made.crash()
+        assert [(one.name, one.claims) for one in await made.teams.of_team("default")] == [("train", True)]
 
 
 async def test_work_in_the_last_moment_saves_a_job(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from msgspec import convert
 from mlp_api.accounts.idle_servers import IdleServerPolicySet, ServerCountdown, ServerKeep, ServerUseReport
 from mlp_api.types import ResourceRequestKey, ResourceRequestTry
 from mlp_hub.domain.errors import Refused, Unavailable
-from mlp_hub.service.quota.idle_servers import MOST_PASSED_S, IdleServerStops
+from mlp_hub.domain.workload.idle_policy import IdleKind
+from mlp_hub.service.quota.idle_policies import MOST_PASSED_S
+from mlp_hub.service.quota.idle_servers import IdleServerStops
 from mlp_language.message import msg
 from support.rigs.platform_rig import Rig, running_rig
 
@@ -56,7 +58,7 @@ class Idle:
 
     async def policy(self, after: int = 120, grace: int = 10, tenant: str = "default") -> None:
         asked = IdleServerPolicySet(after_minutes=after, grace_minutes=grace)
-        await self.stops.set_policy(tenant, asked, actor="lea")
+        await self.rig.platform.idle_policies.put(IdleKind.SERVER, tenant, asked, actor="lea")
 
     async def later(self, seconds: float, idle_s: float | None) -> ServerCountdown | None:
         """Return the countdown some seconds later, after a report of the server if there is one."""

@@ -250,12 +250,16 @@ async def test_when_it_is_quiet_nothing_is_sent_until_it_is_over(tmp_path, recei
     "host",
     ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "2130706433", "169.254.169.254"],
 )
-async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, host):
+async def test_attack_an_address_inside_is_refused_at_once_and_not_spoken_to_later(tmp_path, receiver, host):
+    port = receiver.server_address[1]
+    asked = wants(f"http://{host}:{port}/hook", "finished")
     async with rig_of(tmp_path, policy()) as rig:
-        port = receiver.server_address[1]
-        await rig.platform.notices.store_choices(
-            "eve", wants(f"http://{host}:{port}/hook", "finished"), "eve"
-        )
+        with pytest.raises(Refused, match=r"this address is private; .* MLP_NOTICE_PRIVATE"):
+            await rig.platform.notices.store_choices("eve", asked, "eve")
+        assert not (await rig.platform.notices.get("eve")).channels
+    async with rig_of(tmp_path, policy(host)) as rig:
+        await rig.platform.notices.store_choices("eve", asked, "eve")
+    async with rig_of(tmp_path, policy()) as rig:  # what a name means may change, as may the operator's mind
         tested = await rig.platform.notices.try_out("eve", "hook")
         assert not tested.taken
         assert str(tested.trouble) == "the address is private, and the hub's operator does not allow it"
@@ -267,13 +271,33 @@ async def test_attack_an_address_inside_is_not_spoken_to(tmp_path, receiver, hos
 async def test_attack_a_service_of_ones_own_leads_inside(tmp_path, receiver):
     async with rig_of(tmp_path, policy()) as rig:
         port = receiver.server_address[1]
-        await rig.platform.notices.store_choices(
-            "eve", wants(f"ntfy://127.0.0.1:{port}/topic", "finished"), "eve"
-        )
-        assert not (await rig.platform.notices.try_out("eve", "hook")).taken
-        assert not receiver.tried
+        asked = wants(f"ntfy://127.0.0.1:{port}/topic", "finished")
+        with pytest.raises(Refused, match="this address is private"):
+            await rig.platform.notices.store_choices("eve", asked, "eve")
         with pytest.raises(Refused):
             await rig.platform.notices.store_choices("eve", wants("slack://wrong", "finished"), "eve")
+    async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
+        await rig.platform.notices.store_choices("eve", asked, "eve")
+    async with rig_of(tmp_path, policy()) as rig:
+        assert not (await rig.platform.notices.try_out("eve", "hook")).taken
+        assert not receiver.tried
+
+
+async def test_an_address_that_cannot_be_looked_up_now_and_services_without_a_host_are_taken(tmp_path):
+    slack = "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"
+    async with rig_of(tmp_path, policy()) as rig:
+        for address in ("https://later.invalid/hook", "ntfy://1234567", slack):
+            await rig.platform.notices.store_choices("ann", wants(address, "finished"), "ann")
+            assert (await rig.platform.notices.get("ann")).channels
+
+
+async def test_attack_a_user_looks_up_one_address_at_a_time(tmp_path):
+    async with rig_of(tmp_path, policy()) as rig:
+        asked = wants("https://later.invalid/hook", "finished")
+        both = [rig.platform.notices.store_choices("eve", asked, "eve") for _ in range(2)]
+        done = await asyncio.gather(*both, return_exceptions=True)
+        assert sum(isinstance(one, Refused) for one in done) == 1
+        await rig.platform.notices.store_choices("eve", asked, "eve")
 
 
 async def test_attack_a_redirect_is_not_followed(tmp_path, receiver):

@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.outbound.otlp_points import nanoseconds
 from mlp_hub.service.config import ExportPolicy
-from mlp_hub.service.exports import backlog, exporter
+from mlp_hub.service.exports import backlog, doubts, exporter
 from mlp_hub.service.exports.exporter import PointExporter
+from support.certificates import certificate
 from support.monitoring.receivers import Receiver
 from support.ports import free_port
 from support.rigs.platform_rig import FAST, Rig
@@ -46,8 +49,10 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextlib.asynccontextmanager
-async def rig_of(root: Path, endpoint: str, *tenants: str) -> AsyncIterator[Rig]:
-    policy = ExportPolicy("otlp", endpoint, {"Authorization": f"Bearer {TOKEN}"}, tenants)
+async def rig_of(
+    root: Path, endpoint: str, *tenants: str, ca: str = "", packed: bool = False
+) -> AsyncIterator[Rig]:
+    policy = ExportPolicy("otlp", endpoint, {"Authorization": f"Bearer {TOKEN}"}, tenants, ca, packed)
     rig = Rig(root, policy=replace(FAST, exports=(policy,) if endpoint else ()))
     await rig.start()
     try:
@@ -123,6 +128,41 @@ async def rows(rig: Rig) -> list[tuple[int, bool]]:
     return await rig.db.read(
         lambda tx: [(seq, bool(done)) for seq, done in tx.connection.exec_driver_sql(query)]
     )
+
+
+async def test_points_go_to_a_receiver_with_a_certificate_of_the_site_and_to_no_other(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "other").mkdir()
+    real, other = certificate(tmp_path / "real", "127.0.0.1"), certificate(tmp_path / "other", "127.0.0.1")
+    authority = x509.load_pem_x509_certificate(real.read_bytes()).public_bytes(Encoding.PEM).decode()
+    with Receiver(certificate=real) as honest, Receiver(certificate=other) as forged:
+        for server, arrives in ((forged, False), (honest, True)):
+            async with rig_of(tmp_path / str(arrives), server.url, ca=authority, packed=True) as rig:
+                uid = await running(rig)
+                await report(rig, "digits", 1, 3)
+                if arrives:
+                    await sent(rig, 3)
+                    assert steps(honest, uid) == [1.0, 2.0, 3.0]
+                    assert honest.headers[0]["Content-Encoding"] == "gzip"
+                else:
+
+                    async def failed(rig: Rig = rig) -> bool:
+                        return failures(rig) > 0
+
+                    await until(failed, what="a refused certificate")
+                    assert not forged.tried, "no request, and so no token, gets there"
+                    (one,) = rig.platform.exports.running
+                    assert one.behind == 3, "the points wait"
+            server.shutdown()
+
+
+async def test_a_receiver_that_takes_no_packed_points_loses_none(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.statuses = [415, 415]
+    async with rig_of(tmp_path, receiver.url, packed=True) as rig:
+        uid = await running(rig)
+        await report(rig, "digits", 1, 2)
+        await sent(rig, 2)
+        assert steps(receiver, uid) == [1.0, 2.0]
 
 
 async def test_each_value_arrives_with_its_name_rank_time_and_job(tmp_path: Path, receiver: Receiver) -> None:
@@ -275,7 +315,7 @@ async def test_jobs_whose_names_a_filter_forbids_hold_up_no_other_job(
 async def test_points_that_a_filter_forbids_for_long_are_dropped_while_others_are_taken(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporter, "MOST_DOUBTS", 2)
+    monkeypatch.setattr(doubts, "MOST_DOUBTS", 2)
     receiver.forbids = "<script>"
     async with rig_of(tmp_path, receiver.url) as rig:
         bad, good = await running(rig, "bad"), await running(rig, "good")
@@ -286,7 +326,7 @@ async def test_points_that_a_filter_forbids_for_long_are_dropped_while_others_ar
             await until(partial(_has, receiver, good, n), what=f"point {n}")
             if counts(rig)["dropped"]:
                 break
-        assert n > exporter.MOST_DOUBTS
+        assert n > doubts.MOST_DOUBTS
         await sent(rig, n, dropped=3)
         assert receiver.points(bad) == []
 
@@ -302,12 +342,12 @@ async def _has(receiver: Receiver, uid: str, last: int) -> bool:
 async def test_a_fault_of_the_receiver_is_tried_some_times_and_then_costs_these_points_alone(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    receiver.statuses = [500] * exporter.MOST_FAULTS
+    receiver.statuses = [500] * doubts.MOST_FAULTS
     async with rig_of(tmp_path, receiver.url) as rig:
         uid = await running(rig)
         await report(rig, "digits", 1, 2)
         await sent(rig, 0, dropped=2)
-        assert failures(rig) == exporter.MOST_FAULTS - 1
+        assert failures(rig) == doubts.MOST_FAULTS - 1
         receiver.statuses = [500]
         await report(rig, "digits", 3, 4)
         await sent(rig, 2, dropped=2)
@@ -323,12 +363,16 @@ async def test_requests_shrink_until_the_receiver_takes_them(tmp_path: Path, rec
         assert steps(receiver, uid) == [float(n) for n in range(1, 3001)]
 
 
-async def test_values_that_the_receiver_left_out_are_counted(tmp_path: Path, receiver: Receiver) -> None:
-    receiver.rejected = 2
+@pytest.mark.parametrize(("values", "points"), [(1, 1), (2, 1), (3, 2), (10, 5), (99, 5)])
+async def test_values_that_the_receiver_left_out_count_as_the_points_that_lack_them(
+    tmp_path: Path, receiver: Receiver, values: int, points: int
+) -> None:
+    """Each point of this job has two values; the receiver tells a number of values."""
+    receiver.rejected = values
     async with rig_of(tmp_path, receiver.url) as rig:
         await running(rig)
         await report(rig, "digits", 1, 5)
-        await sent(rig, 3, dropped=2)
+        await sent(rig, 5 - points, dropped=points)
 
 
 async def test_an_answer_without_end_costs_nothing_but_its_beginning(

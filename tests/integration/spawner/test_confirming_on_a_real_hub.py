@@ -211,8 +211,6 @@ def test_no_account_changes_at_the_hub_itself_without_an_entry(stack):
         ("POST", "/mlp/accounts/vic/authorize", {}),
         ("POST", "/mlp/accounts/uma/admin", {"admin": True}),
         ("POST", "/mlp/accounts/uma/password", {"password": "quite another one"}),
-        ("POST", "/mlp/accounts/uma/deauthorize", {}),
-        ("DELETE", "/mlp/accounts/uma", None),
         ("POST", "/mlp/accounts", new),
         ("POST", "/mlp/accounts", {**new, "admin": True}),
     )
@@ -246,6 +244,57 @@ def test_no_account_changes_at_the_hub_itself_without_an_entry(stack):
     assert len([call for call in stack.ledger()["calls"] if call.startswith("changing ")]) == 3, (
         "refused anyway"
     )
+
+
+def test_rights_are_taken_away_although_the_service_is_away_and_their_entries_follow_once_and_in_order(stack):
+    """The hub is killed meanwhile, too: entries are stored with the changes."""
+    for name in ("xena", "yves", "zora", "walt"):
+        stack.add(name, admin=name in ("xena", "walt"))
+    walt = user_token(stack, "walt", "admin:users", "read:users")
+    old = user_token(stack, "yves", "inherit")
+    before = len(changed(stack))
+    removals = (
+        ("POST", "/mlp/accounts/xena/admin", {"admin": False}, {"action": "user.admin", "admin": False}),
+        ("POST", "/mlp/accounts/yves/logout", {}, {"action": "user.logout"}),
+        ("POST", "/mlp/accounts/yves/stop", {}, {"action": "user.stop_servers"}),
+        ("POST", "/mlp/accounts/xena/deauthorize", {}, {"action": "user.deactivate"}),
+        ("DELETE", "/mlp/accounts/zora", None, {"action": "user.delete"}),
+    )
+    stack.tell_service(limits={"changes": 0})
+    try:
+        for n, (method, path, body, _) in enumerate(removals):
+            done = stack.api(method, path, walt, json=body)
+            assert done.status_code in (200, 204), (path, done.text)
+            if n == 1:
+                stack.kill("hub")
+                stack.start_hub()
+                stack.wait_up()
+        assert stack.api("GET", "/user", old).status_code == 403
+        accounts = {one["name"]: one for one in stack.api("GET", "/mlp/accounts").json()}
+        assert "zora" not in accounts
+        assert (accounts["xena"]["admin"], accounts["xena"]["authorized"]) == (False, False)
+        # to give something back is refused, before and after
+        again = stack.api("POST", "/mlp/accounts/xena/authorize", walt)
+        assert (again.status_code, "nothing was changed" in again.text) == (503, True)
+        assert stack.api("POST", "/mlp/accounts/walt/deauthorize", walt).status_code == 403, "their own"
+        assert len(changed(stack)) == before
+    finally:
+        stack.tell_service(limits={"changes": 1})
+    assert stack.api("POST", "/mlp/accounts/xena/authorize", walt).status_code == 200
+    told = changed(stack)[before:]
+    keys = [fields.pop("once") for _, fields in told[:-1]]
+    assert len(set(keys)) == len(removals)
+    for _, fields in told:
+        fields.pop("at", None)
+    assert told == [
+        *((path.split("/")[3], {"actor": "walt", **entry}) for _, path, _, entry in removals),
+        ("xena", {"actor": "walt", "action": "user.approve"}),
+    ]
+
+
+def changed(stack) -> list[tuple[str, dict]]:
+    calls = (c.split(" ", 2) for c in stack.ledger()["calls"] if c.startswith("changing "))
+    return [(user, json.loads(body)) for _, user, body in calls]
 
 
 def test_a_token_that_cannot_be_written_down_is_not_made(stack):

@@ -551,9 +551,15 @@ def test_entries_of_a_team_with_a_thousand_teams_below_it_are_one_page(db: Datab
         tx.audit.add(99.0, "ann", "tenant.update", "of-an-earlier-one", tenant=names[0])
         for name in ("top", names[0], names[-1], "other", "not-there"):
             tx.audit.add(101.0, "ann", "tenant.update", name, tenant=name)
-    of = db.read_now(lambda tx: tx.tenants.with_all_below("top"))
+    of = dict.fromkeys(["top", *db.read_now(lambda tx: tx.tenants.parents_below("top"))], 0)
     assert sorted(of) == sorted(["top", *names])
     found, following = db.read_now(lambda tx: tx.audit.page(of=of))
     assert ([one.name for one in found], following) == ([names[-1], names[0], "top"], None)
-    assert db.read_now(lambda tx: tx.audit.page(of=[])) == ([], None)
-    assert db.read_now(lambda tx: tx.tenants.with_all_below("not-there")) == []
+    late = {**of, names[0]: 4}
+    found, _ = db.read_now(lambda tx: tx.audit.page(of=late))
+    assert [one.name for one in found] == [names[-1], "top"]
+    all_late = dict.fromkeys(of, 3)
+    found, _ = db.read_now(lambda tx: tx.audit.page(of=all_late))
+    assert [one.name for one in found] == [names[-1]]
+    assert db.read_now(lambda tx: tx.audit.page(of={})) == ([], None)
+    assert db.read_now(lambda tx: tx.tenants.parents_below("not-there")) == {}

@@ -174,6 +174,29 @@ def test_one_that_raises_takes_back_only_its_own_work(db: Database) -> None:
         assert [tx.settings.get(k) for k in ("a", "bad", "b", "broken", "c")] == [1, None, 1, None, 1]
 
 
+async def test_a_first_work_that_raises_is_undone_with_its_transaction_and_the_rest_is_stored(
+    db: Database,
+) -> None:
+    commits = db.group_commit[0]
+
+    def refused(tx: Tx) -> None:
+        tx.settings.put("bad", 1)
+        raise LookupError("no")
+
+    first = db.write(refused)
+    rest = [db.write(lambda tx, n=n: tx.settings.put(f"good{n}", n)) for n in range(3)]  # type: ignore[misc]
+    found = await asyncio.gather(first, *rest, return_exceptions=True)
+    assert [type(each) for each in found] == [LookupError, *[type(None)] * 3]
+    names = ("bad", "good0", "good1", "good2")
+    assert await db.read(lambda tx: [tx.settings.get(name) for name in names]) == [None, 0, 1, 2]
+    assert db.group_commit[0] > commits, "of what was refused alone nothing is committed"
+    before = db.group_commit[0]
+    with pytest.raises(LookupError):
+        await db.write(refused)
+    assert db.group_commit[0] == before
+    assert await db.read(lambda tx: tx.settings.get("bad")) is None
+
+
 def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_ones_work(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

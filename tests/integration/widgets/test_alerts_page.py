@@ -93,6 +93,22 @@ def test_a_refusal_is_shown_at_its_field(pages: Pages, front: FrontService) -> N
     expect(form.get_by_label("Team")).to_be_focused()
 
 
+def test_notifications_that_alertmanager_could_not_deliver_are_above_all_and_not_for_teams(
+    pages: Pages, front: FrontService
+) -> None:
+    page = pages.panel("admin/alerts")
+    expect(page.get_by_role("heading", name="Alerts", exact=True)).to_be_visible()
+    expect(page.locator(".mlp-note")).to_have_count(0)
+    text = "Alertmanager could not deliver these notifications in the last hour: email (3) <b>"
+    front.data.alerts.delivery = {"state": "failed", "text": text, "failed": {"email": 3}, "checked_at": None}
+    page = pages.panel("admin/alerts")
+    expect(page.locator(".mlp-note")).to_have_text(f"{text}.")
+    front.data.alerts.delivery["state"] = "ok"
+    page = pages.panel("admin/alerts")
+    expect(page.get_by_role("heading", name="Alerts", exact=True)).to_be_visible()
+    expect(page.locator(".mlp-note")).to_have_count(0)
+
+
 def test_a_silence_is_ended_after_a_question(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/alerts")
     page.get_by_role("button", name="End the silence of MLPNodeCpuHigh").click()

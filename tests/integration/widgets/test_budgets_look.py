@@ -16,7 +16,7 @@ def test_the_pages_of_use_show_what_is_spent_and_forecast(pages: Pages) -> None:
     expect(card).to_contain_text("412.25 of 500 EUR (82.4 %)")
     expect(card).to_contain_text("at this rate 530.10 EUR by 2031-04-01")
     expect(card).to_contain_text("New work is refused until 2031-04-01")
-    expect(card).to_contain_text("org: 1000 EUR; nothing is counted now")
+    expect(card).to_contain_text("org: 1000 EUR. Nothing is counted: this hub has no price list.")
     expect(card.get_by_role("img", name="231.50 of 200 EUR (115.7 %)")).to_be_visible()
     page = pages.panel("quota")
     expect(page.get_by_role("region", name="Team red")).to_contain_text("412.25 of 500 EUR (82.4 %)")

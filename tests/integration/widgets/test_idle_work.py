@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from support.front.browser import shot
 from support.front.pages import LOOKS, Pages
 from support.front.service import FrontService
-from support.front.shapes import job
+from support.front.shapes import idle_holding, job
 
 COUNTS = {"idle_s": 7260.0, "left_s": 540.0, "kept_s": 0.0, "ends": "suspend"}
 
@@ -34,6 +34,22 @@ def test_a_job_that_does_not_use_its_gpus_is_kept_with_one_click(
     kept = page.locator(".mlp-note", has_text="It is kept for 4 h, whether it uses its GPUs or not.")
     expect(kept).to_be_visible()
     expect(kept.get_by_role("button")).to_have_count(0)
+    assert not pages.unexpected()
+
+
+def test_a_report_of_work_that_nobody_measures_is_said_to_the_owner_and_to_admins(
+    pages: Pages, front: FrontService
+) -> None:
+    claims = {"idle_s": 0.0, "left_s": None, "kept_s": 0.0, "ends": "suspend", "claims": True}
+    front.data.keep({"type": "job", "job": job("digits", gpu=2.0, idle=claims, version=2)})
+    page = pages.panel("jobs/ann/digits")
+    expect(page.locator(".mlp-note", has_text="It reports that it works")).to_contain_text("measures no work")
+    front.data.idle_work = [
+        idle_holding("job", "ann", "digits", 1, 0.0, gpu=2.0, ends="suspend", claims=True)
+    ]
+    page = pages.panel("admin/tenants/red")
+    card = page.get_by_role("region", name="Idle servers and GPUs")
+    expect(card).to_contain_text("reports work that the cluster does not measure")
     assert not pages.unexpected()
 
 

@@ -13,7 +13,7 @@ from support.waiting import wait_for
 def test_a_channel_is_tried_changed_and_removed_after_a_question(pages: Pages, front: FrontService) -> None:
     page = pages.panel("me")
     card = page.get_by_role("region", name="Notifications")
-    expect(card).to_contain_text("hooks.example.org answers 404 Not Found")
+    expect(card).to_contain_text("It answered with status 404")
     card.get_by_role("button", name="Test mail").click()
     expect(card).to_contain_text("mail accepted it")
     card.get_by_role("button", name="Test team").click()

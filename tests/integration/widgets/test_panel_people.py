@@ -63,7 +63,7 @@ def test_managing_an_account_shows_beforehand_what_each_action_ends(
         dialog.get_by_role("button", name=label).click()
         expect(dialog).to_have_count(0)
         assert route in front.seen
-    expect(row).to_contain_text("Admin")
+    expect(row).to_contain_text("Platform administrator")
     expect(row).not_to_contain_text("notebook")
     page.get_by_role("button", name="Manage ann").click()  # oneself
     expect(dialog).to_contain_text("the hub's page Password")

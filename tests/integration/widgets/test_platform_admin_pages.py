@@ -34,12 +34,12 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
     expect(page.locator("main")).to_contain_text("Waiting work and reasons")
     wrong = page.get_by_role("region", name="Problems")
     expect(wrong.get_by_role("listitem").filter(has_text="ModuleNotFoundError")).to_contain_text(
-        "app line of bob"
+        "App line of bob"
     )
-    expect(wrong.get_by_role("link", name="app line of bob")).to_have_attribute(
+    expect(wrong.get_by_role("link", name="App line of bob")).to_have_attribute(
         "href", "/services/mlp/app/bob/line"
     )
-    expect(page.get_by_role("region", name="Problems")).to_contain_text("the disk is nearly full")
+    expect(page.get_by_role("region", name="Problems")).to_contain_text("The disk is nearly full")
     expect(page.get_by_role("region", name="Problems")).to_contain_text("node-2")
     expect(page.get_by_role("region", name="Current use by team")).to_contain_text("red")
     expect(page.get_by_role("region", name="Waiting work and reasons")).to_contain_text("digits-4")
@@ -142,9 +142,9 @@ def test_the_import_shows_who_becomes_a_platform_admin(
     page = pages.panel("admin/users")
     page.get_by_role("button", name="Import people").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("makes a platform admin, not an admin of the team")
+    expect(dialog).to_contain_text("makes a platform administrator, not an admin of the team")
     choose(page, tmp_path / "people.csv")
-    expect(dialog.get_by_text("Platform admin", exact=True)).to_have_count(1)
+    expect(dialog.get_by_text("Platform administrator", exact=True)).to_have_count(1)
     expect(dialog.get_by_text("Admin", exact=True)).to_have_count(0)
     dialog.get_by_role("button", name="Import 2 people").click()
     expect(dialog).to_contain_text("k3Xp9QzLm2Rt7w")

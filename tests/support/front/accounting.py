@@ -85,7 +85,12 @@ class FrontAccounting:
         return [
             budget("red", "500", "412.250000", 82.4, "530.100000", [80]),
             budget("blue", "200", "231.500000", 115.7, "260.000000", [80, 100], stopped=True),
-            {**budget("org", "1000", "0", 0.0, None, []), "spent": None, "percent": None},
+            {
+                **budget("org", "1000", "0", 0.0, None, []),
+                "spent": None,
+                "percent": None,
+                "uncounted": "Nothing is counted: this hub has no price list.",
+            },
         ]
 
 
@@ -115,4 +120,5 @@ def budget(
         "forecast": forecast,
         "reached": reached,
         "stopped": stopped,
+        "uncounted": None,
     }

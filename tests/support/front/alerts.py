@@ -25,6 +25,7 @@ def alert(number: int, rule: str, **change: Any) -> Json:
         "threshold": "80%",
         "below": False,
         "since": when(-900),
+        "state_since": when(-300),
         "fired_at": when(-300),
         "resolved_at": None,
         "silence": None,
@@ -63,6 +64,8 @@ class AlertsFront:
     """Keeps alerts and silences."""
 
     def __init__(self) -> None:
+        self.delivery: Json | None = None
+        """What is known of the site's Alertmanager; None: the hub knows none."""
         self.alerts = [
             alert(
                 1,
@@ -82,8 +85,17 @@ class AlertsFront:
                 threshold="0",
             ),
             alert(3, "MLPNodeCpuHigh", summary="The processors of node node-2 are busy", silence=1),
-            alert(4, "MLPNodeGpuHigh", severity="info", state="pending", fired_at=None),
-            alert(5, "MLPNodeLost", severity="critical", state="resolved", resolved_at=when(-4000)),
+            alert(
+                4, "MLPNodeGpuHigh", severity="info", state="pending", fired_at=None, state_since=when(-900)
+            ),
+            alert(
+                5,
+                "MLPNodeLost",
+                severity="critical",
+                state="resolved",
+                resolved_at=when(-4000),
+                state_since=when(-4000),
+            ),
         ]
         self.silences = [silence(1), silence(2, rule="", tenant="red", of_team=True, reason="<b>we know</b>")]
         self.asked: list[Json] = []
@@ -115,4 +127,5 @@ class AlertsFront:
             "alerts": alerts,
             "silences": [one for one in self.silences if tenant in {"", one["tenant"]}],
             "rules": [one for one in rules if not tenant or one["of_team"]],
+            "delivery": None if tenant else self.delivery,
         }

@@ -24,8 +24,8 @@ class FrontNotices:
         self.chosen: Json = {
             "browser": ["finished"], "quiet": {"begin": "22:00", "until": "07:00"}, "timezone": "Europe/Berlin",
             "channels": [
-                channel("mail", "mail to example.org", kind="mail"),
-                channel("team", "hooks.example.org", trouble="hooks.example.org answers 404 Not Found"),
+                channel("mail", "***@example.org", kind="mail"),
+                channel("team", "hooks.example.org", trouble="it answered with status 404"),
             ],
             "mail": True, "services": ["slack"],
         }  # fmt: skip

@@ -409,7 +409,7 @@ def app(name: str, **change: Any) -> Json:
     """An app, of whose two replicas one answers and the other waits."""
     one = {
         "replica": 0, "phase": "running", "ready": True, "generation": 1, "node": "node-1", "reason": None,
-        "message": "", "detail": {}, "position": None, "expected_start": None, "started_at": when(-600),
+        "message": "", "detail": {}, "position": None, "expected_start": None, "started_at": when(-600), "forecast": None,
     }  # fmt: skip
     waits = {
         "replica": 1, "phase": "queued", "ready": False, "node": None, "started_at": None, "position": 2,
@@ -443,7 +443,7 @@ def idle_holding(
     kind: str, user: str, name: str, run: int, idle_s: float, ends: str | None = None, **held: float
 ) -> Json:
     """Return what a team holds and nobody uses."""
-    plain: Json = {"cpu": 2.0, "gpu": 0.0, "ram": 4096, "left_s": None, "kept_s": 0.0}
+    plain: Json = {"cpu": 2.0, "gpu": 0.0, "ram": 4096, "left_s": None, "kept_s": 0.0, "claims": False}
     return {
         "kind": kind,
         "user": user,

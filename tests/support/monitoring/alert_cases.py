@@ -56,8 +56,8 @@ CASES: dict[str, tuple[Series, Series]] = {
         {'mlp_lease_held{instance="a"}': "0x200", 'mlp_lease_held{instance="b"}': "1x200"},
     ),
     "MLPLeaseFlapping": (
-        {'mlp_lease_transitions_total{event="acquired"}': "0+1x200"},
-        {'mlp_lease_transitions_total{event="acquired"}': "0 1x200"},
+        {'mlp_lease_recent_takeovers{instance="a"}': "0 4x200", 'mlp_lease_recent_takeovers{instance="b"}': "0x200"},
+        {'mlp_lease_recent_takeovers{instance="a"}': "3x200", 'mlp_lease_recent_takeovers{instance="b"}': "2x200"},
     ),
     "MLPNoCycle": (
         {"mlp_scheduler_last_cycle_timestamp_seconds": "0x200"},

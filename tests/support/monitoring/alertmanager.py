@@ -21,8 +21,8 @@ import yaml
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult
 
-from support.monitoring.programs import running_program
 from support.ports import free_port
+from support.programs import running_program
 from support.waiting import PATIENCE_S
 
 PROGRAM = shutil.which("prometheus-alertmanager") or shutil.which("alertmanager")

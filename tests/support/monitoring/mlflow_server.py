@@ -8,52 +8,33 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from urllib.request import Request, urlopen
 
+from support.own_environments import OwnEnvironment
+from support.programs import running_program
 from support.waiting import PATIENCE_S
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlp-hub"
 VERSIONS = ("mlflow-skinny==3.17.2", "flask==3.1.3", "flask-cors==6.0.5", "sqlalchemy>=2,<3", "alembic>=1.13")
-ROOT = CACHE / "mlflow-3.17.2"
+MLFLOW = OwnEnvironment("mlflow-3.17.2", VERSIONS)
 _SERVE = """
 import sys, threading
 from mlflow.server import app
 from werkzeug.serving import make_server
 server = make_server("127.0.0.1", int(sys.argv[1]), app, threaded=True)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-print(server.server_port, flush=True)
 sys.stdin.read()
 """
-
-
-def fetch() -> Path:
-    """Have MLflow in an environment of its own, since it needs other versions of what the hub has; return its Python."""
-    python = ROOT / "bin" / "python"
-    if python.is_file():
-        return python
-    CACHE.mkdir(parents=True, exist_ok=True)
-    made = ROOT.with_name(f"{ROOT.name}.{os.getpid()}")
-    subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)
-    subprocess.run([str(made / "bin" / "python"), "-m", "pip", "install", "-q", *VERSIONS], check=True)
-    try:
-        made.rename(ROOT)
-    except OSError:  # another one was quicker
-        shutil.rmtree(made)
-    return python
 
 
 class MlflowServer:
     """One that runs."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, address: str) -> None:
+        self.url = f"http://{address}"
 
     def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Return the answer of its REST API."""
@@ -103,20 +84,16 @@ def mlflow_server(root: Path, port: int = 0) -> Iterator[MlflowServer]:
         "_MLFLOW_SERVER_FILE_STORE": f"sqlite:///{root / 'mlflow.db'}",
         "_MLFLOW_SERVER_ARTIFACT_ROOT": str(root / "artifacts"),
     }
-    words = [str(fetch()), "-c", _SERVE, str(port)]
-    with (
-        (root / "log").open("w") as log,
-        subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environ, cwd=root
-        ) as process,
-    ):
-        assert process.stdout is not None
-        try:
-            yield MlflowServer(int(process.stdout.readline()))
-        finally:
-            process.kill()
+    python = MLFLOW.fetch()
+
+    def words(address: str) -> list[str | Path]:
+        return [python, "-c", _SERVE, address.rpartition(":")[2]]
+
+    with running_program(
+        "MLflow", root / "log", words, MlflowServer, port=port, ready="/health", env=environ
+    ) as found:
+        yield found
 
 
-if __name__ == "__main__" and not (ROOT / "bin" / "python").is_file():
-    fetch()
-    print("fetched")
+if __name__ == "__main__":
+    MLFLOW.main()

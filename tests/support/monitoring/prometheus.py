@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from support.monitoring.programs import running_program
+from support.programs import running_program
 from support.waiting import PATIENCE_S, wait_for
 
 needs_prometheus = pytest.mark.skipif(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
@@ -18,8 +21,14 @@ class Receiver(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, certificate: Path | None = None) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
+        self._scheme = "http"
+        if certificate is not None:
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(certificate)
+            self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+            self._scheme = "https"
         self.requests: list[ExportMetricsServiceRequest] = []
         self.headers: list[dict[str, str]] = []
         self.statuses: list[int] = []
@@ -36,7 +45,7 @@ class Receiver(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/v1/metrics"
+        return f"{self._scheme}://127.0.0.1:{self.server_address[1]}/v1/metrics"
 
     def points(self, uid: str) -> list[tuple[str, str, int, float]]:
         """Return name, rank, time in nanoseconds and value of all that came of a job."""
@@ -73,6 +82,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         receiver.tried += 1
         receiver.answers.wait()
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = gzip.decompress(body)
         status = receiver.statuses.pop(0) if receiver.statuses else 200
         request = ExportMetricsServiceRequest.FromString(body)
         if receiver.most and len(body) > receiver.most:

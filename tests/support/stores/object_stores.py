@@ -6,10 +6,6 @@ python -m support.stores.object_stores fetch      # what `make test-tools` does,
 from __future__ import annotations
 
 import contextlib
-import os
-import shutil
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,42 +15,27 @@ from typing import Self
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mlp-hub"
-VERSIONS = ("moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5")
-ROOT = CACHE / "moto-5.2.5"
+from support.own_environments import OwnEnvironment
+from support.programs import running_program
+
+MOTO = OwnEnvironment("moto-5.2.5", ("moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"))
 KEYS = {"access_key_id": "AKIATEST", "secret_access_key": "s3cr3t-of-ann"}
 _SERVE = """
-import sys, threading
+import sys
 from moto.server import ThreadedMotoServer
-server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server = ThreadedMotoServer("127.0.0.1", int(sys.argv[1]), verbose=False)
 server.start()
-print(server._server.server_port, flush=True)
 sys.stdin.read()
 """
-
-
-def fetch() -> Path:
-    """Have moto in an environment of its own, since it needs other versions of what the hub has; return its Python."""
-    python = ROOT / "bin" / "python"
-    if python.is_file():
-        return python
-    made = ROOT.with_name(f"{ROOT.name}.{os.getpid()}")
-    subprocess.run([sys.executable, "-m", "venv", str(made)], check=True)
-    subprocess.run([str(made / "bin" / "python"), "-m", "pip", "install", "-q", *VERSIONS], check=True)
-    try:
-        made.rename(ROOT)
-    except OSError:  # another one was quicker
-        shutil.rmtree(made)
-    return python
 
 
 class RealStore:
     """A store with one bucket, `photos`, and what is in it."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, address: str) -> None:
         from minio import Minio
 
-        self.host = f"127.0.0.1:{port}"
+        self.host = address
         self.url = f"http://{self.host}"
         self._client = Minio(
             self.host, KEYS["access_key_id"], KEYS["secret_access_key"], secure=False, region="us-east-1"
@@ -76,14 +57,13 @@ class RealStore:
 @contextlib.contextmanager
 def real_store() -> Iterator[RealStore]:
     """Give a real one; it ends with its standard input."""
-    with subprocess.Popen(
-        [str(fetch()), "-c", _SERVE], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        try:
-            yield RealStore(int(process.stdout.readline()))
-        finally:
-            process.kill()
+    python = MOTO.fetch()
+
+    def words(address: str) -> list[str | Path]:
+        return [python, "-c", _SERVE, address.rpartition(":")[2]]
+
+    with running_program("moto", None, words, RealStore, ready="/moto-api/") as found:
+        yield found
 
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -175,6 +155,5 @@ class FalseStore:
         return Handler
 
 
-if __name__ == "__main__" and not (ROOT / "bin" / "python").is_file():
-    fetch()
-    print("fetched")
+if __name__ == "__main__":
+    MOTO.main()

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.app import exports_of
 from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.settings.exporting import authorities
+from mlp_hub.site_receivers import exports_of
+from support.certificates import certificate
 
 
 def load(tmp_path: Path, **given: str) -> Settings:
@@ -77,3 +79,45 @@ def test_a_file_of_secrets_that_others_can_read_is_refused(tmp_path: Path) -> No
     with pytest.raises(SettingsError, match="can be read by others") as refused:
         load(tmp_path, MLP_METRICS_MLFLOW_URL="http://c", MLP_METRICS_MLFLOW_SECRETS=path)
     assert "t0p-secret" not in str(refused.value)
+
+
+def test_certificates_of_the_site_and_the_packing_reach_the_policy(tmp_path: Path) -> None:
+    ca = certificate(tmp_path, "collector")
+    otlp, mlflow = exports_of(
+        load(
+            tmp_path,
+            MLP_METRICS_OTLP_ENDPOINT="https://collector:4318/v1/metrics",
+            MLP_METRICS_OTLP_CA=str(ca),
+            MLP_METRICS_OTLP_COMPRESSION="gzip",
+            MLP_METRICS_MLFLOW_URL="https://mlflow.example.org",
+        )
+    )
+    assert otlp.packed
+    assert otlp.ca.startswith("-----BEGIN CERTIFICATE-----")
+    assert otlp.ca.strip() in ca.read_text()
+    assert "PRIVATE" not in otlp.ca, "the file has a key too, which stays there"
+    assert (mlflow.ca, mlflow.packed) == ("", False)
+
+
+@pytest.mark.parametrize("variable", ["MLP_METRICS_OTLP_CA", "MLP_METRICS_MLFLOW_CA", "MLP_TRACES_CA"])
+def test_certificates_for_an_address_that_shows_none_are_refused(tmp_path: Path, variable: str) -> None:
+    with pytest.raises(SettingsError, match=f"{variable} is set"):
+        load(
+            tmp_path,
+            MLP_METRICS_OTLP_ENDPOINT="http://collector:4318/v1/metrics",
+            **{variable: str(certificate(tmp_path, "collector"))},
+        )
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\xff\xfe", b"none", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", b"x" * (600 << 10)],
+)  # fmt: skip
+def test_a_file_without_certificates_is_refused_and_does_not_mean_those_of_everybody(
+    tmp_path: Path, content: bytes
+) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_bytes(content)
+    for given in (path, tmp_path / "none.pem", tmp_path):
+        with pytest.raises(SettingsError, match="MLP_METRICS_OTLP_CA"):
+            authorities("MLP_METRICS_OTLP_CA", given)

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from mlp_hub.domain.jobs.idle_gpus import MOST_KEPT_S, GpuIdle, IdleJobPolicy, works
+from mlp_hub.domain.jobs.idle_gpus import MOST_KEPT_S, GpuIdle, works
+from mlp_hub.domain.workload.idle_policy import IdleWorkPolicy
 
-POLICY = IdleJobPolicy("red", 3600, 600)
+POLICY = IdleWorkPolicy("red", 3600, 600)
 NEW = GpuIdle()
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mlp_hub.domain.workload.idle_servers import IdleServer, IdleServerPolicy
+from mlp_hub.domain.workload.idle_policy import IdleWorkPolicy
+from mlp_hub.domain.workload.idle_servers import IdleServer
 
-POLICY = IdleServerPolicy("red", 3600, 600)
+POLICY = IdleWorkPolicy("red", 3600, 600)
 SERVER = IdleServer("ann", "", "red", 1.0)
 
 

@@ -14,6 +14,7 @@ from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase
 from mlp_hub.executors.kubernetes import no_pods
 from mlp_hub.executors.kubernetes.attempt_claims import ABOUT, CLAIM, END, About, AttemptClaim, End, claim_of
+from mlp_hub.executors.kubernetes.metering.believed import PodUse
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse, read
 from mlp_hub.executors.kubernetes.stages import refined
@@ -448,6 +449,22 @@ def test_ranks_show_what_they_use_while_they_run_and_what_it_was_afterwards() ->
     now, then = ((r.cpu, r.ram, r.cpu_mean, r.cpu_peak, r.ram_mean, r.ram_peak) for r in seen.ranks)
     assert now == (0.5, 20, None, None, None, None)
     assert then == (None, None, 0.4, 0.9, 18, 30)
+
+
+def test_a_ranks_report_of_its_use_counts_up_to_the_measure_of_the_cluster() -> None:
+    lie = RankUse(8.0, 9000, 7.0, 8.0, 9000, 9000)
+    measured = {rank: PodUse(0.01, 100, 0.02, 0.03, 90, 110) for rank in (0, 1)}
+    told = {0: replace(RUNS, use=lie), 1: replace(FINISHED, use=lie)}
+    now, then = judge(replace(scene(records=told), measured=measured)).seen.ranks
+    assert (now.cpu, now.ram, now.reported) == (0.01, 100, True)
+    assert (then.cpu_mean, then.cpu_peak, then.ram_mean, then.reported) == (0.02, 0.03, 90, True)
+    honest = {rank: replace(one, use=RankUse(0.01, 80, 0.02, 0.5, 70, 100)) for rank, one in told.items()}
+    ranks = judge(replace(scene(records=honest), measured=measured)).seen.ranks
+    assert [(rank.ram, rank.ram_peak, rank.reported) for rank in ranks] == [
+        (80, None, False),
+        (None, 100, False),
+    ]
+    assert [rank.reported for rank in judge(scene(records=honest)).seen.ranks] == [True, True]
 
 
 def test_the_usage_of_a_rank_is_read_while_it_runs_and_after_its_end(tmp_path: Any) -> None:

@@ -169,7 +169,8 @@ def test_work_is_known_only_where_each_rank_wrote_it_since_the_last_look(tmp_pat
     def work() -> AttemptWork:
         found, executor._gpu_looks["a.0"] = executor._work(claim)
         assert isinstance(found, AttemptWork)
-        return found
+        assert (found.gpu_reported, found.cores_reported) == (True, True), "a program can write all of it"
+        return AttemptWork(found.gpu, found.cores)
 
     leave(tmp_path, 0, gpu=0, gpu_looks=1)
     assert work() == AttemptWork(None, None), "a rank has not begun"

@@ -132,7 +132,7 @@ def test_the_service_logs_to_standard_error_in_the_chosen_form(capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("error", "level", "has_trace"), [(LeaseLost(), "WARNING", False), (RuntimeError("x"), "ERROR", True)]
 )
-def test_what_passes_by_itself_is_a_warning_of_one_line(
+def test_an_unavailable_service_is_logged_as_a_warning_of_one_line(
     error: Exception, level: str, has_trace: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_up("INFO", "text")

@@ -10,7 +10,8 @@ import pytest
 from mlp.client.rest import Client
 from mlp.commands import actions, models
 from mlp.errors import MLPError
-from mlp.grammar.verbs import COMMAND, parse
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND
 
 
 class CopyingHub(Client):

@@ -11,7 +11,7 @@ import pytest
 from mlp.client.connection import Answer
 from mlp.commands import actions, alerts
 from mlp.errors import NotAllowed, Refused, UsageError
-from mlp.grammar.verbs import parse
+from mlp.grammar.parsing import parse
 
 SILENCE = {
     "id": 3,

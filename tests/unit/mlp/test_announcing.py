@@ -11,7 +11,7 @@ import pytest
 from mlp.client.connection import Answer
 from mlp.commands import announcements
 from mlp.errors import UsageError
-from mlp.grammar.verbs import parse
+from mlp.grammar.parsing import parse
 
 TOLD = {
     "id": 3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,7 +11,9 @@ from mlp.client.rest import Client
 from mlp.commands import apps
 from mlp.errors import UsageError
 from mlp.grammar.app_options import wanted
-from mlp.grammar.verbs import COMMAND, parse
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND
+from mlp.rendering.format import between
 from support.front.shapes import app
 
 FAILED = {"broken": 'Traceback (most recent call last):\n  File "serve.py"\nValueError: no model\n'}
@@ -100,3 +103,20 @@ def test_an_app_is_deployed_with_an_environment_and_shows_it() -> None:
     given = parse(["apps", "deploy", "net", "--env-name", "torch"], COMMAND).given
     assert wanted("net", given) == {"name": "net", "model_name": "net", "env_name": "torch"}
     assert "Environment: torch" in apps.shown(app("net", env_name="torch")).lines
+
+
+def test_a_replica_that_waits_is_expected_within_a_range() -> None:
+    begin = datetime.now(UTC) + timedelta(days=3)
+    start = {
+        "p10": begin.isoformat(),
+        "p50": begin.isoformat(),
+        "p90": (begin + timedelta(hours=2)).isoformat(),
+    }
+    waits = {"replica": 0, "phase": "queued", "message": "waits for a GPU", "expected_start": None}
+    told = {"start": start, "end": None, "runs": 0, "because": ""}
+    lines = apps.shown(app("net", running=[{**waits, "forecast": told}])).lines
+    (line,) = [one for one in lines if one.startswith("replica 0")]
+    assert f"waits for a GPU, expected {between(start)}" in line
+    assert "-" in between(start)
+    alone = apps.shown(app("net", running=[{**waits, "forecast": None}])).lines
+    assert not any("expected" in one for one in alone)

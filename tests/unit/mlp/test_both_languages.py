@@ -11,7 +11,9 @@ import pytest
 from mlp.client.rest import Client
 from mlp.commands import actions
 from mlp.errors import MLPError, Refused, UsageError
-from mlp.grammar.verbs import COMMAND, MAGIC, find, overview, parse, usage
+from mlp.grammar.help_text import overview, usage
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND, MAGIC, find
 from mlp.handles.job import Job
 from mlp.language import headers, say
 from mlp.rendering import job_picture, reasons, tables, words

@@ -11,7 +11,8 @@ from mlp.client.rest import Client
 from mlp.commands import environments
 from mlp.commands.actions import env
 from mlp.errors import UsageError
-from mlp.grammar.verbs import COMMAND, parse
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND
 
 Json = dict[str, Any]
 READY: Json = {

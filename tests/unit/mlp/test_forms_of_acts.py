@@ -6,7 +6,8 @@ import pytest
 
 from mlp.errors import UsageError
 from mlp.grammar import forms
-from mlp.grammar.verbs import _RIGHT, COMMAND, TAKES, VERBS, languages, parse
+from mlp.grammar.parsing import _RIGHT, parse
+from mlp.grammar.verbs import COMMAND, TAKES, VERBS, languages
 
 WITH_ACTS = sorted(_RIGHT)
 

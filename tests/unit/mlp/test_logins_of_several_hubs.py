@@ -16,7 +16,8 @@ from mlp.cli import browser
 from mlp.client import settings
 from mlp.client.settings import StoredLogin
 from mlp.errors import Unauthorized, UsageError
-from mlp.grammar.verbs import COMMAND, parse
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND
 
 A, B = "http://a:8000/services/mlp/api/v1", "https://b/services/mlp/api/v1"
 

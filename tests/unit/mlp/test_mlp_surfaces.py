@@ -15,9 +15,11 @@ from mlp.cli import main
 from mlp.commands.actions import SIMPLE
 from mlp.commands.completion import SCRIPTS, complete
 from mlp.errors import UsageError
+from mlp.grammar.help_text import overview, usage
 from mlp.grammar.job_options import BY_NAME, OFFER, SHAPE, SUBMIT, WITH, default_runtime
+from mlp.grammar.parsing import parse
 from mlp.grammar.query_options import STATES
-from mlp.grammar.verbs import COMMAND, MAGIC, VERBS, find, options_of, overview, parse, usage
+from mlp.grammar.verbs import COMMAND, MAGIC, VERBS, find, options_of
 from mlp_api.jobs.jobs import JobCreate, JobShape, OfferQuery
 from mlp_hub.domain.dimensions import COUNTED as DIMENSIONS_COUNTED
 from mlp_hub.domain.jobs.job import Phase, State

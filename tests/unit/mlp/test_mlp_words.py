@@ -409,3 +409,18 @@ def test_why_of_a_starting_job_says_what_its_cluster_says() -> None:
 def test_the_table_says_why_a_job_does_not_run_yet() -> None:
     job = job_record(phase="starting", state="running", message="starting 2 ranks on node n1")
     assert tables.jobs([job]).rows[0][-1] == "starting 2 ranks on node n1"
+
+
+def test_why_of_a_running_job_says_which_of_its_use_is_its_own_report() -> None:
+    job = {
+        "name": "train",
+        "run": 1,
+        "phase": "running",
+        "ranks": [{"rank": 0, "reported": True}],
+        "idle": {"idle_s": 0, "left_s": None, "kept_s": 0, "claims": True},
+    }
+    lines = reasons.why({"job": "train", "run": 1, "phase": "running"}, job).lines
+    assert "It reports that it works, but the cluster measures no work of it." in lines
+    assert "Use of CPU and memory by the job's own report." in lines
+    measured = {**job, "ranks": [{"rank": 0, "reported": False}], "idle": None}
+    assert len(reasons.why({"job": "train", "run": 1, "phase": "running"}, measured).lines) == 1

@@ -11,7 +11,8 @@ import pytest
 from mlp import cli
 from mlp.errors import UsageError
 from mlp.grammar.elsewhere import FLAGS, SENTENCES, VERBS, option_hint
-from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of, parse, script_after_hyphens, verbs_of
+from mlp.grammar.parsing import parse, script_after_hyphens
+from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of, verbs_of
 from mlp.submitting import program
 
 SUBMIT = {flag: o for o in options_of(find("submit", COMMAND), COMMAND) for flag in o.flags}

@@ -10,7 +10,8 @@ from mlp.client.rest import Client
 from mlp.commands import actions, apps
 from mlp.commands.outcomes import Outcomes
 from mlp.errors import Refused, UsageError
-from mlp.grammar.verbs import COMMAND, parse
+from mlp.grammar.parsing import parse
+from mlp.grammar.verbs import COMMAND
 
 HELD = "app line serves it"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -13,11 +14,13 @@ from mlp.client.rest import Client
 from mlp.commands import actions
 from mlp.errors import Refused, UsageError
 from mlp.grammar.job_options import BY_NAME
+from mlp.grammar.parsing import parse
 from mlp.grammar.sweep_options import OWN, SWEEP
-from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of, parse
+from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of
 from mlp.handles import sweeping
 from mlp.handles.compared_runs import RunPicture, RunsTable
 from mlp.rendering import sweep_picture, tables, words
+from mlp.rendering.format import between
 from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
 from support.clients.mlp_stand_in import NOW, job_record
 from support.clients.sweep_shapes import curves, sweep, trial
@@ -212,6 +215,14 @@ def test_before_it_starts_it_says_what_it_would_take() -> None:
     lines = str(sweeping.previewed(told, {"name": "s"})).splitlines()
     assert lines[:2] == ["40 trials, 2 at a time as things are now", "About 1.5 core-hours, 20 at most"]
     assert lines[-2:] == ["Known from: the median run of job s took 90 s", "Nothing was started."]
+    begin = datetime.now(UTC) + timedelta(days=3)
+    start = {
+        "p10": begin.isoformat(),
+        "p50": begin.isoformat(),
+        "p90": (begin + timedelta(hours=2)).isoformat(),
+    }
+    ranged = str(sweeping.previewed({**told, "forecast": {"start": start}}, {"name": "s"})).splitlines()
+    assert f"Starts: {between(start)}" in ranged
 
 
 def test_python_refuses_an_option_that_is_not_there() -> None:

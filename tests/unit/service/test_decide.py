@@ -22,6 +22,8 @@ from mlp_hub.domain.jobs.job import (
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d
+from mlp_hub.service.lifecycle.actions import Action, AddSteps, CheckAgain, Forget, Kill, Update
+from mlp_hub.service.lifecycle.turn import KILL_MARGIN_S
 from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import msg
 
@@ -41,16 +43,16 @@ def seen(phase: AttemptPhase, failure: Failure | None = None, **more: Any) -> Ob
     return Observation("u1.0", phase, failure=failure, **more)
 
 
-def outline(actions: list[d.Action]) -> list[str]:
+def outline(actions: list[Action]) -> list[str]:
     """Actions as words: a move by the phase it leads to."""
     return [a.new.phase.value if isinstance(a, Move) else type(a).__name__ for a in actions]
 
 
-def said_before(actions: list[d.Action]) -> list[Step]:
+def said_before(actions: list[Action]) -> list[Step]:
     """Steps that are in the timeline before that of the move, if any, and before the attempt is forgotten, if it is."""
     words = outline(actions)
     assert "AddSteps" not in words or "Forget" not in words or words.index("AddSteps") < words.index("Forget")
-    steps = [step for action in actions if isinstance(action, d.AddSteps) for step in action.steps]
+    steps = [step for action in actions if isinstance(action, AddSteps) for step in action.steps]
     return steps + [step for action in actions if isinstance(action, Move) for step in action.before]
 
 
@@ -224,10 +226,10 @@ def test_a_requeued_job_forgets_its_attempt_and_no_longer_wants_to_be_preempted(
 
 def test_the_stop_is_sent_once_and_then_waited_for_and_then_made_sure_of() -> None:
     stored = job(P.CANCELLING, T.CANCEL)
-    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 1) == [d.CheckAgain(NOW - 1 + 40)]
+    assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 1) == [CheckAgain(NOW - 1 + 40)]
     assert d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 41) == [
-        d.Kill(),
-        d.CheckAgain(NOW - 41 + 50),
+        Kill(),
+        CheckAgain(NOW - 41 + 50),
     ]
     gone = d.decide(stored, seen(A.RUNNING), NOW, GRACE, stop_sent_at=NOW - 51)
     assert outline(gone) == ["Collect", "AddSteps", "Forget"]
@@ -238,8 +240,8 @@ def test_how_ranks_of_a_cancelled_job_ended_is_stored_before_it_is_forgotten() -
     ended = tuple(replace(one, state="stopped", cpu=None, ram=None, ram_peak=120) for one in ran)
     stored = job(P.CANCELLING, T.CANCEL, ranks=ran)
     update, again = d.decide(stored, seen(A.STOPPED, ranks=ended), NOW, GRACE)
-    assert isinstance(update, d.Update)
-    assert (update.job.ranks, again) == (ended, d.CheckAgain(NOW))
+    assert isinstance(update, Update)
+    assert (update.job.ranks, again) == (ended, CheckAgain(NOW))
     told = update.job
     assert outline(d.decide(told, seen(A.STOPPED, ranks=ended), NOW, GRACE)) == [*LEAVE, "cancelled"]
     # whoever was killed after it was forgotten, or whose move came too late
@@ -261,9 +263,9 @@ def test_no_rank_of_a_cancelled_job_stays_running_forever() -> None:
 def test_a_wall_clock_that_was_put_forward_ends_no_job() -> None:
     stored = job(P.RUNNING, started_at=NOW - 25, spec={"time_limit": 300})
     runs = seen(A.RUNNING)
-    end = 300 + GRACE + d.KILL_MARGIN_S
-    assert d.decide(stored, runs, NOW + 3600, GRACE, watched_s=25.0) == [d.CheckAgain(NOW + 3600 - 25 + end)]
-    assert isinstance(d.decide(stored, runs, NOW, GRACE, watched_s=end)[0], d.Kill)
+    end = 300 + GRACE + KILL_MARGIN_S
+    assert d.decide(stored, runs, NOW + 3600, GRACE, watched_s=25.0) == [CheckAgain(NOW + 3600 - 25 + end)]
+    assert isinstance(d.decide(stored, runs, NOW, GRACE, watched_s=end)[0], Kill)
 
 
 def test_the_final_message_of_a_job_is_its_failure_and_not_the_reason_for_the_delay() -> None:
@@ -300,7 +302,7 @@ def test_a_time_limit_that_nobody_enforced_is_enforced_after_all() -> None:
     stored = job(P.RUNNING, started_at=NOW - 100, spec={"time_limit": 50})
     assert outline(d.decide(stored, seen(A.RUNNING), NOW, GRACE)) == ["finishing"]
     earlier = d.decide(stored, seen(A.RUNNING), NOW - 20, GRACE)
-    assert earlier == [d.CheckAgain(NOW - 100 + 50 + GRACE + d.KILL_MARGIN_S)]
+    assert earlier == [CheckAgain(NOW - 100 + 50 + GRACE + KILL_MARGIN_S)]
 
 
 def test_a_clock_that_was_set_back_while_it_ran_leaves_it_as_long_as_it_was() -> None:
@@ -352,7 +354,7 @@ def test_nothing_is_forgotten_of_an_end_before_it_is_in_the_timeline(
     there = seen(sight, lost_lines=46, ending=AskedToEnd(NOW - 2), memory_kills=(0,), finished_at=NOW)
     actions = d.decide(job(phase, target, resize_to=("n1",)), there, NOW, GRACE)
     moves = [action for action in actions if isinstance(action, Move)]
-    goes_on = not any(isinstance(action, d.Forget) for action in actions) and all(
+    goes_on = not any(isinstance(action, Forget) for action in actions) and all(
         move.new.phase in ALIVE for move in moves
     )
     steps = [step for step in said_before(actions) if step.kind != "started"]
@@ -374,9 +376,9 @@ def test_an_attempt_that_had_to_be_killed_is_observed_before_it_is_forgotten(
     phase: Phase, target: Target, after: str
 ) -> None:
     stored = job(phase, target, resize_to=("n1",) if phase is P.RESIZING else ())
-    due = NOW + GRACE + d.KILL_MARGIN_S
-    late = due + d.KILL_MARGIN_S
-    assert d.decide(stored, seen(A.RUNNING), due, GRACE, NOW) == [d.Kill(), d.CheckAgain(late)]
+    due = NOW + GRACE + KILL_MARGIN_S
+    late = due + KILL_MARGIN_S
+    assert d.decide(stored, seen(A.RUNNING), due, GRACE, NOW) == [Kill(), CheckAgain(late)]
     # it is gone, and its executor knows how many lines it had lost, or nothing
     for lost, text in (
         (3, "3 lines of its output could not be kept"),
@@ -397,11 +399,11 @@ def test_an_attempt_that_had_to_be_killed_is_observed_before_it_is_forgotten(
 def test_an_attempt_beyond_its_time_limit_is_killed_before_it_is_given_up() -> None:
     stored = job(P.RUNNING, started_at=NOW - 90, spec={"time_limit": 50})  # and a grace, and a margin
     kill, again = d.decide(stored, seen(A.RUNNING), NOW, GRACE)
-    assert isinstance(kill, d.Kill)
+    assert isinstance(kill, Kill)
     assert kill.failure is not None
     assert kill.failure.cause is Cause.TIME_LIMIT
-    assert again == d.CheckAgain(NOW + d.KILL_MARGIN_S)
-    actions = d.decide(stored, seen(A.RUNNING), NOW + d.KILL_MARGIN_S, GRACE)
+    assert again == CheckAgain(NOW + KILL_MARGIN_S)
+    actions = d.decide(stored, seen(A.RUNNING), NOW + KILL_MARGIN_S, GRACE)
     assert outline(actions) == ["finishing"]
     assert [step.kind for step in said_before(actions)] == ["output-lost"]
 
@@ -415,7 +417,7 @@ def test_steps_before_a_move_precede_it_in_the_timeline() -> None:
 def test_a_change_of_ranks_is_stored_without_an_event() -> None:
     ranks = (RankStatus(0, "worker", "n1", "running", cpu=0.5),)
     assert d.decide(job(P.RUNNING), seen(A.RUNNING, ranks=ranks), NOW, GRACE) == [
-        d.Update(job(P.RUNNING, ranks=ranks))
+        Update(job(P.RUNNING, ranks=ranks))
     ]
 
 
@@ -455,7 +457,7 @@ def test_a_resized_job_whose_node_is_lost_waits_again_and_uses_up_no_retry() -> 
 def test_the_reason_a_start_waits_is_reported_once() -> None:
     waits = msg("the cluster makes no pods of it yet: {why}", why="exceeded quota")
     (told,) = d.decide(job(P.STARTING), seen(A.STARTING, waits=waits), NOW, GRACE)
-    assert isinstance(told, d.Update)
+    assert isinstance(told, Update)
     assert told.job.message == waits
     assert d.decide(told.job, seen(A.STARTING, waits=waits), NOW, GRACE) == []
 
@@ -505,9 +507,9 @@ def test_a_remark_is_told_once_and_is_gone_when_it_holds_no_more() -> None:
     remark = msg("{who} ended; the others ({left}) still run", who=msg("rank {n}", n=1), left=2)
     old = job(P.RUNNING, message=msg("running {where}", where="on node n1"))
     there = seen(A.RUNNING, remark=remark, remark_at=NOW - 30)
-    [update] = [a for a in d.decide(old, there, NOW, GRACE) if isinstance(a, d.Update)]
+    [update] = [a for a in d.decide(old, there, NOW, GRACE) if isinstance(a, Update)]
     assert update.job.message == remark
     assert update.steps == (Step("remark", remark, at=NOW - 30),)
     assert d.decide(update.job, there, NOW, GRACE) == []
-    [back] = [a for a in d.decide(update.job, seen(A.RUNNING), NOW, GRACE) if isinstance(a, d.Update)]
+    [back] = [a for a in d.decide(update.job, seen(A.RUNNING), NOW, GRACE) if isinstance(a, Update)]
     assert (str(back.job.message), back.steps) == ("running on node n1", ())

@@ -12,6 +12,7 @@ from mlp_hub.domain.jobs.job import FINAL, HOLDING, JOB_MACHINE, Cause, Failure,
 from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.lifecycle import next_action as d
+from mlp_hub.service.lifecycle.actions import Action, Erase, Forget, Start, Stop
 from mlp_hub.service.state.moves import Move
 
 A, P, T = AttemptPhase, Phase, Target
@@ -34,7 +35,7 @@ class JobMachine(RuleBasedStateMachine):
         self.exits: dict[str, AttemptPhase] = {}  # how attempts ended by themselves
         self.stop_sent: tuple[str, float] | None = None
         self.stale = False
-        self.todo: list[d.Action] = []
+        self.todo: list[Action] = []
 
     # ------------------------------------------------------------ the service
 
@@ -74,17 +75,17 @@ class JobMachine(RuleBasedStateMachine):
                     self.todo = []
                 else:
                     self.store(action.new)
-            case d.Start():
+            case Start():
                 # executors start an attempt once
                 if attempt not in self.world and attempt not in self.started:
                     self.started.append(attempt)
                     self.world[attempt] = A.STARTING
-            case d.Stop():
+            case Stop():
                 self.stop_sent = (attempt, self.now)
-            case d.Forget():
+            case Forget():
                 assert self.job.phase is not P.RUNNING
                 self.world.pop(attempt, None)
-            case d.Erase():
+            case Erase():
                 self.job = None
                 self.todo = []
             case _:

@@ -74,7 +74,7 @@ def test_a_headline_names_the_team_and_the_spent_part():
 @pytest.mark.parametrize(
     ("given", "kind", "shown"),
     [
-        ("mailto:ann@example.org", ChannelKind.MAIL, "ann@example.org"),
+        ("mailto:ann@example.org", ChannelKind.MAIL, "***@example.org"),
         (
             "https://hooks.example.org:8443/a?token=secret",
             ChannelKind.WEBHOOK,

@@ -11,6 +11,7 @@ from mlp_hub.domain.resources import Resources
 from mlp_hub.executors.base import AttemptPhase, Observation
 from mlp_hub.service.jobs.stages import MOST_ATTEMPTS, StagedAttempt, attempts_of
 from mlp_hub.service.lifecycle import next_action as d
+from mlp_hub.service.lifecycle.actions import Action, CheckAgain, Update
 from mlp_hub.service.state.moves import Move
 from mlp_hub.store.records import JobEvent
 from mlp_hub.store.repos.jobs import job_rows
@@ -29,7 +30,7 @@ def seen(phase: AttemptPhase, **more: Any) -> Observation:
     return Observation("u.0", phase, **more)
 
 
-def decide(of: Job, what: Observation, now: float) -> list[d.Action]:
+def decide(of: Job, what: Observation, now: float) -> list[Action]:
     return d.decide(of, what, now, 30.0)
 
 
@@ -38,9 +39,7 @@ def told(*events: tuple[str, float], restarts: int = 0) -> list[StagedAttempt]:
 
 
 def test_a_quick_start_stores_all_its_stages_as_it_runs() -> None:
-    assert decide(job(Phase.STARTING), seen(AttemptPhase.STARTING, stages=SEEN), 101.5) == [
-        d.CheckAgain(102.0)
-    ]
+    assert decide(job(Phase.STARTING), seen(AttemptPhase.STARTING, stages=SEEN), 101.5) == [CheckAgain(102.0)]
     (move,) = decide(job(Phase.STARTING), seen(AttemptPhase.RUNNING, started_at=104.0, stages=SEEN), 104.5)
     assert isinstance(move, Move)
     assert [(step.kind, step.at) for step in move.steps] == [
@@ -52,7 +51,7 @@ def test_a_quick_start_stores_all_its_stages_as_it_runs() -> None:
 def test_a_slow_start_stores_each_stage_and_none_twice() -> None:
     made = StageTimes(created=101.0)
     (update,) = decide(job(Phase.STARTING), seen(AttemptPhase.STARTING, stages=made), 110.0)
-    assert isinstance(update, d.Update)
+    assert isinstance(update, Update)
     assert ([step.kind for step in update.steps], update.job.stages) == (["created"], made)
     assert decide(update.job, seen(AttemptPhase.STARTING, stages=made), 111.0) == []
     # an executor that has forgotten what it saw takes nothing back
@@ -67,7 +66,7 @@ def test_the_first_line_is_stored_once_it_is_seen() -> None:
     (update,) = decide(
         runs, seen(AttemptPhase.RUNNING, started_at=104.0, stages=StageTimes(first_line=105.0)), 109.0
     )
-    assert isinstance(update, d.Update)
+    assert isinstance(update, Update)
     assert [(step.kind, step.at) for step in update.steps] == [("first-line", 105.0)]
     assert update.job.stages == replace(SEEN, first_line=105.0)
 

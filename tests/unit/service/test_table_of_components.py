@@ -23,9 +23,10 @@ ROWS = {row.name: row for row in rows(Components)}
 def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -> None:
     standing_by = [name for name, _ in stops(Components, close=False)]
     assert standing_by == [
-        *("exports", "audit_shipping", "traces", "alerts", "over_time", "metrics", "disk", "summaries"),
+        *("exports", "audit_shipping", "traces", "alerts", "alert_deliveries", "over_time"),
+        *("metrics", "disk", "summaries"),
         *("retention", "admission", "queue"),
-        *("sweeps", "app_worker", "reconciler", "drains", "board", "notices"),
+        *("sweeps", "app_worker", "reconciler", "file_accounting", "drains", "board", "notices"),
     ]
     closing = [(name, stop.stage.name) for name, stop in stops(Components, close=True)]
     assert closing == [
@@ -38,6 +39,7 @@ def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -
                 "audit_shipping",
                 "traces",
                 "alerts",
+                "alert_deliveries",
                 "over_time",
                 "monitoring",
             )
@@ -45,7 +47,7 @@ def test_components_stop_in_stages_and_within_a_stage_the_last_started_first() -
         *((name, "INTAKE") for name in ("metrics", "disk", "summaries", "retention", "forecasts")),
         ("admission", "DECISIONS"),
         ("queue", "QUEUE"),
-        *((name, "WORKERS") for name in ("sweeps", "app_worker", "reconciler", "drains")),
+        *((name, "WORKERS") for name in ("sweeps", "app_worker", "reconciler", "file_accounting", "drains")),
         *((name, "STATE") for name in ("metrics", "idle", "board")),
         ("board", "COMMITS"),
         *((name, "LAST") for name in ("audit_chain", "notices", "lease", "bus")),

@@ -134,7 +134,7 @@ function Nav({ client, session, changed, nav, themes }: { client: Client; sessio
       <div class="mlp-top-end">
         <LanguageChoice client={client} session={session} changed={changed} />
         <ThemeChoice themes={themes} />
-        <span class="mlp-who" title={session.admin ? t("Platform admin") : t("Logged in")}>
+        <span class="mlp-who" title={session.admin ? t("Platform administrator") : t("Logged in")}>
           {session.username}
         </span>
         <a class="mlp-nav-link" href={hubPage("spawn")} title={t("Opens your notebook server, and starts it first if it does not run")}>

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ApiError, Client, paths } from "../../src/core/service/api";
+import { ApiError, Client, paths, sentence } from "../../src/core/service/api";
 
 type Answer = { status?: number; body?: unknown; type?: string; headers?: Record<string, string> };
 
@@ -104,5 +104,19 @@ test("an error has the id of its request, from the header or the body, and takes
   for (const [answer, id] of cases) {
     const w = world({ "GET /nodes": [answer] });
     assert.equal((await failure(w.client.get("/nodes"))).request, id);
+  }
+});
+
+test("an error is a sentence with a capital on a page, and a name at its begin is not changed", async () => {
+  const cases: [object, string][] = [
+    [{ msg: "job x does not exist", detail: { id: "{kind} {name} does not exist", args: {} } }, "job x does not exist"],
+    [{ msg: "the body is too large", detail: { id: "the body is too large", args: {} } }, "The body is too large"],
+    [{ msg: "red may use 64 GiB" }, "red may use 64 GiB"],
+  ];
+  for (const [body, shown] of cases) {
+    const w = world({ "GET /nodes": [{ status: 403, body: { reason: "Invalid", ...body } }] });
+    const error = await failure(w.client.get("/nodes"));
+    assert.equal(sentence(error), shown);
+    assert.equal(sentence(new Error("as it is")), "as it is");
   }
 });

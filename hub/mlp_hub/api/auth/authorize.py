@@ -145,4 +145,4 @@ def _refusal(params: dict[str, str]) -> Refused:
         return no_such_tenant(clip(params["tenant"]))
     if "user" in params:
         return not_found("user", clip(params["user"]))
-    return Refused(Reason.FORBIDDEN, msg("only a platform admin may do this"))
+    return Refused(Reason.FORBIDDEN, msg("only a platform administrator may do this"))

@@ -51,14 +51,26 @@ class Gatekeeper:
         self._service = service
         self._table = table
 
-    async def admit(self, request: HTTPServerRequest, path: str, address: str, *, socket: bool) -> Admitted:
-        """Admit a request for a path below the API's base; `socket`: for a WebSocket there."""
+    async def admit(
+        self,
+        request: HTTPServerRequest,
+        path: str,
+        address: str,
+        *,
+        socket: bool,
+        on_identified: Callable[[Principal], None] = lambda _: None,
+    ) -> Admitted:
+        """Admit a request for a path below the API's base; `socket`: for a WebSocket there.
+
+        `on_identified` is called with the caller as soon as it is known, also if the request is then refused.
+        """
         found = self._find(request, path, socket=socket)
         if found is not None and found.route.relation is Relation.PUBLIC:
             self._take(found.route.bucket, network_of(address))
             return Admitted(found.route, found.params)
         credential = await self._service.auth.credential(request.headers)
         principal = await self._service.auth.identify(credential, address)
+        on_identified(principal)
         self._check_browser(request, principal, socket=socket)
         self._take(_bucket(found, principal), principal.key)
         if found is None:

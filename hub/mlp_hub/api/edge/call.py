@@ -15,6 +15,7 @@ from mlp_hub.api.auth.sessions import Sessions
 from mlp_hub.api.auth.token_uses import TokenUses
 from mlp_hub.api.edge import answers
 from mlp_hub.api.edge.limits import Limiter
+from mlp_hub.api.edge.refusals import RefusalLog
 from mlp_hub.api.edge.replay import RecentAnswers
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
@@ -88,6 +89,7 @@ class Service:
     visits: AppVisits
     document: Callable[[], bytes]
     """Returns the OpenAPI document of all routes, as JSON."""
+    refusals: RefusalLog
     figures: ProxyFigures | None = None
     clock: Callable[[], float] = time.time
 

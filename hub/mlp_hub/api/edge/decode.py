@@ -226,11 +226,11 @@ def _within(info: msgspec.inspect.Type, name: str, index: str) -> list[msgspec.i
     return []
 
 
-def clip(value: object) -> str:
-    """Show a value of any size in a line of bounded length."""
+def clip(value: object, most: int = SHOWN) -> str:
+    """Show a value of any size in a line of at most `most` characters, and `...` if there are more."""
     text = value if isinstance(value, str) else repr(value)
-    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: SHOWN + 1])
-    return text if len(text) <= SHOWN else text[:SHOWN] + "..."
+    text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text[: most + 1])
+    return text if len(text) <= most else text[:most] + "..."
 
 
 def _right(text: str) -> Message:  # noqa: PLR0911 - one return a kind of error

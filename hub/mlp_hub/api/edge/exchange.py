@@ -25,10 +25,12 @@ from tornado.httputil import (
 from tornado.iostream import StreamClosedError
 
 from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
+from mlp_hub.api.auth.principal import Principal
 from mlp_hub.api.edge import answers, decode
 from mlp_hub.api.edge.call import Call, Reply, Service
 from mlp_hub.api.edge.patience import Patience
 from mlp_hub.api.edge.reader import language_asked, reader_of, setting_of, viewer_of
+from mlp_hub.api.edge.refusals import RefusalLog
 from mlp_hub.api.edge.replay import check_key
 from mlp_hub.api.routes import Route
 from mlp_hub.domain.errors import Reason, Refused, Unavailable
@@ -73,6 +75,7 @@ class Exchange(HTTPMessageDelegate):
         self._chunks: list[bytes] = []
         self._size = 0
         self._found: Admitted | None = None
+        self._caller = ""
         self._error: BaseException | None = None
         self._task: asyncio.Task[None] | None = None
         self._late: asyncio.TimerHandle | None = None
@@ -135,7 +138,7 @@ class Exchange(HTTPMessageDelegate):
     def _begin(self) -> None:
         found = self._found
         if found is None:
-            concerns(self._request_id)
+            concerns(self._request_id, self._caller)
         else:
             concerns(self._request_id, found.principal.name, found.params.get("job", ""))
         self._task = asyncio.get_running_loop().create_task(self._serve())
@@ -164,11 +167,16 @@ class Exchange(HTTPMessageDelegate):
 
     async def _check(self) -> Admitted:
         request = self._request
-        admitted = await self._gatekeeper.admit(request, self._path, self._address, socket=False)
+        admitted = await self._gatekeeper.admit(
+            request, self._path, self._address, socket=False, on_identified=self._identified
+        )
         length = request.headers.get("Content-Length", "0")
         if length.isascii() and length.isdigit() and int(length[:15]) > admitted.route.body_limit:
             raise _too_large(admitted.route)
         return admitted
+
+    def _identified(self, principal: Principal) -> None:
+        self._caller = principal.name
 
     async def _serve(self) -> None:
         request = self._request
@@ -206,6 +214,7 @@ class Exchange(HTTPMessageDelegate):
             viewer = await self._viewer()
             status, body, extra = answers.of_error(err, what, await self._reader(), viewer)
             took = self._since_begun()
+            self._service.refusals.note(request, status, body.get("reason", ""), self._address)
             _let_go(err)
             with contextlib.suppress(StreamClosedError):
                 await self._send(status, answers.JSON, answers.encode(body), extra, None)
@@ -402,9 +411,13 @@ class Rejected(HTTPMessageDelegate):
         request: HTTPServerRequest,
         error: Refused | Unavailable,
         *,
+        refusals: RefusalLog,
+        address: str,
         request_id: str,
         keep: bool = True,
     ) -> None:
+        self._refusals = refusals
+        self._address = address
         self._request_id = request_id
         self._keep = keep
         self._request = request
@@ -433,7 +446,9 @@ class Rejected(HTTPMessageDelegate):
 
     def _answer(self, keep: bool) -> None:
         concerns(self._request_id)
-        status, body, extra = answers.of_error(self._error, "", Reader(language_asked(self._request.headers)))
+        request = self._request
+        status, body, extra = answers.of_error(self._error, "", Reader(language_asked(request.headers)))
+        self._refusals.note(request, status, body.get("reason", ""), self._address)
         data = answers.encode(body)
         headers = answers.headers_for(answers.JSON)
         for name, value in extra.items():
@@ -441,7 +456,7 @@ class Rejected(HTTPMessageDelegate):
         headers["Content-Length"] = str(len(data))
         if not keep:
             headers["Connection"] = "close"
-        connection: Any = self._request.connection
+        connection: Any = request.connection
         connection.write_headers(
             ResponseStartLine("HTTP/1.1", status, answers.REASONS[status]), headers, data
         )

@@ -17,7 +17,7 @@ from mlp_hub.api.edge.decode import clip
 from mlp_hub.api.edge.exchange import Exchange, Rejected
 from mlp_hub.api.edge.patience import Patience
 from mlp_hub.api.edge.sockets import StreamSocket
-from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.errors import Reason, Refused, Unavailable
 from mlp_hub.logs.concern import HEADER, accepted, concerns, new_id
 from mlp_hub.service.state.leadership import LeaseLost
 from mlp_language.message import msg
@@ -72,7 +72,7 @@ class Front(Router):
                 "this hub is not called {name}; its operator can add the name to allowed_hosts",
                 name=clip(request.host_name),
             )
-            return Rejected(request, Refused(Reason.FORBIDDEN, text), request_id=request_id)
+            return self._rejected(request, Refused(Reason.FORBIDDEN, text), request_id)
         if self._behind_proxy:
             _strip(request, self._service.config.base)
         path = _below_base(request.path)
@@ -80,16 +80,28 @@ class Front(Router):
             path = request.path if path is None else path
             if path not in self._only:
                 text = msg("{path} does not exist here", path=clip(request.path))
-                return Rejected(request, Refused(Reason.NOT_FOUND, text), request_id=request_id)
+                return self._rejected(request, Refused(Reason.NOT_FOUND, text), request_id)
         platform = self._service.platform
         if not platform.leads and path not in ALWAYS:
             full = platform.reads_because
             if full is None or request.method not in ("GET", "HEAD"):
                 # not kept: the next connection may find the one that leads
-                return Rejected(request, full or LeaseLost(), request_id=request_id, keep=False)
+                return self._rejected(request, full or LeaseLost(), request_id, keep=False)
         if path is not None:
             return self._api(request, path, request_id)
         return self._application.find_handler(request)
+
+    def _rejected(
+        self, request: HTTPServerRequest, error: Refused | Unavailable, request_id: str, *, keep: bool = True
+    ) -> HTTPMessageDelegate:
+        return Rejected(
+            request,
+            error,
+            refusals=self._service.refusals,
+            address=self._address(request),
+            request_id=request_id,
+            keep=keep,
+        )
 
     def _api(self, request: HTTPServerRequest, path: str, request_id: str) -> HTTPMessageDelegate:
         address = self._address(request)

@@ -10,10 +10,12 @@ from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from mlp_hub.api.auth.gatekeeper import Admitted, Gatekeeper
 from mlp_hub.api.auth.owned import KINDS, kind_in
+from mlp_hub.api.auth.principal import Principal
 from mlp_hub.api.edge import answers, decode
 from mlp_hub.api.edge.call import Call, Service
 from mlp_hub.api.edge.reader import reader_of, setting_of, viewer_of
 from mlp_hub.domain.errors import Refused, Unavailable
+from mlp_hub.logs.concern import concerns, current
 from mlp_hub.service.state.frames import Shared
 from mlp_language.render import Reader, render
 
@@ -49,6 +51,7 @@ class StreamSocket(WebSocketHandler):
         except Exception as err:  # noqa: BLE001 - every error becomes an answer
             what = f"WebSocket {decode.clip(self.request.path)}"
             status, body, extra = answers.of_error(err, what, await self._reader())
+            self._service.refusals.note(self.request, status, body.get("reason", ""), self._address)
             self.set_status(status)
             for name, value in {**answers.API_HEADERS, "Content-Type": answers.JSON, **extra}.items():
                 self.set_header(name, value)
@@ -79,7 +82,9 @@ class StreamSocket(WebSocketHandler):
 
     async def _admit(self) -> None:
         service, request = self._service, self.request
-        admitted = await self._gatekeeper.admit(request, self._path, self._address, socket=True)
+        admitted = await self._gatekeeper.admit(
+            request, self._path, self._address, socket=True, on_identified=_identified
+        )
         params, kind = admitted.params, kind_in(admitted.params)
         if kind is not None:
             await KINDS[kind].must_exist(service.platform, admitted.context, params["user"], params[kind])
@@ -134,6 +139,10 @@ class StreamSocket(WebSocketHandler):
 
         await self._gatekeeper.watch(admitted, self._address, self._service.config.recheck_s, update_viewer)
         self.close(TOKEN_ENDED, "the token is not valid any more")
+
+
+def _identified(principal: Principal) -> None:
+    concerns(current().request_id, principal.name)
 
 
 def open_sockets() -> int:

@@ -84,9 +84,14 @@ def _write(settings: Settings, query: dict[str, str], out: IO[bytes], *, as_csv:
     for page in pages(settings, query, None):
         count += len(page)
         if as_csv:
-            rows = [{**entry, "detail": json.dumps(entry["detail"], ensure_ascii=False)} for entry in page]
+            rows = [{**entry, "detail": _json(entry["detail"])} for entry in page]
             out.write(csv_bytes([row[name] for name in COLUMNS] for row in rows))
         else:
-            lines = (json.dumps(entry, ensure_ascii=False) + "\n" for entry in page)
+            lines = (_json(entry) + "\n" for entry in page)
             out.write("".join(lines).encode("utf-8", "replace"))
     return count
+
+
+def _json(value: object) -> str:
+    """Return JSON as the REST interface writes it, so that both exports are the same bytes."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

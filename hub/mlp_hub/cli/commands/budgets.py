@@ -71,10 +71,12 @@ def remove(settings: Settings, tenant: str) -> int:
 def line(found: dict[str, Any]) -> str:
     """Return a budget as one line."""
     period = f"{found['since']} .. {found['until']}" if found["since"] else say("not in its period")
-    spent = "?" if found["spent"] is None else f"{found['spent']} ({found['percent']:g} %)"
+    amount = f"{found['amount']} {found['currency']}"
+    if found["spent"] is not None:
+        amount = f"{found['spent']} ({found['percent']:g} %) / {amount}"
     levels = ",".join(map(str, found["levels"]))
     stop = say("stops new work now") if found["stopped"] else say("stops new work") if found["stop"] else ""
-    parts = [found["tenant"], f"{spent} / {found['amount']} {found['currency']}", period, levels, stop]
+    parts = [found["tenant"], amount, period, levels, stop, found["uncounted"]]
     return escaped("  ".join(part for part in parts if part))
 
 

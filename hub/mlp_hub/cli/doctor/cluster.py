@@ -14,6 +14,7 @@ from mlp_hub.cli.errors import MachineFailure
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.kubernetes import prewarming
 from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT
+from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
 from mlp_hub.executors.kubernetes.nodes.faults import conditions_of
 from mlp_hub.executors.kubernetes.operators import discover
 from mlp_hub.executors.kubernetes.probes.operators import at_work
@@ -30,6 +31,7 @@ from mlp_hub.executors.kubernetes.tenancy.required_rights import Need, lacking
 from mlp_hub.executors.nodes import ConditionKind
 from mlp_hub.kubernetes import kinds, names
 from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.errors import ClusterError, ClusterUnreachable
 from mlp_hub.kubernetes.kinds import Object, labels_of, name_of
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.unix_sockets import url_of
@@ -97,6 +99,7 @@ async def _look(settings: Settings, client: KubernetesClient) -> list[Check]:
     found += await _operators(settings, client)
     nodes = (await client.list(kinds.NODES)).items
     found += [_nodes(nodes), _files(settings), _image(settings, nodes), *await _prewarmed(settings, client)]
+    found += await _gpu_metrics(settings, client)
     found += await _walls(settings, client)
     return [*found, *await asyncio.gather(_network(settings, client), _address(settings, client))]
 
@@ -109,6 +112,29 @@ async def _version(client: KubernetesClient) -> Check:
         least = ".".join(map(str, OLDEST))
         return Check("cluster", WARN, text, say("Versions before {least} are not supported.", least=least))
     return Check("cluster", OK, text)
+
+
+async def _gpu_metrics(settings: Settings, client: KubernetesClient) -> list[Check]:
+    """Tell whether the site's Prometheus measures the work of GPUs; nothing where none is named."""
+    service = settings.kubernetes_gpu_metrics
+    if not service:
+        return []
+    prefix = f"{settings.kubernetes_name}-"
+    try:
+        found = await GpuMetrics(client, service, settings.kubernetes_gpu_metrics_job, prefix).ask()
+    except (ClusterError, ClusterUnreachable, TimeoutError, ValueError) as error:
+        remedy = say(
+            "Check MLP_KUBERNETES_GPU_METRICS, and give the hub's account get on services/proxy there. Until then the work of GPUs is the job's own report."
+        )
+        text = say("{place}: {error}", place=service, error=str(error) or say("no answer"))
+        return [Check("gpu metrics", FAIL, text, remedy)]
+    if not found:
+        remedy = say(
+            "Check MLP_KUBERNETES_GPU_METRICS_JOB, and that the exporter knows pods. Without that the work of GPUs is the job's own report."
+        )
+        text = say("{place} has no GPU of a pod that the exporter of DCGM measures", place=service)
+        return [Check("gpu metrics", WARN, text, remedy)]
+    return [Check("gpu metrics", OK, say("{place} measures GPUs of {n} pods", place=service, n=len(found)))]
 
 
 async def _rights(client: KubernetesClient, operators: Sequence[Need]) -> list[Check]:

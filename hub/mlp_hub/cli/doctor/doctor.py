@@ -21,6 +21,7 @@ from mlp_hub.cli.doctor.data import data
 from mlp_hub.cli.doctor.gateway import gateway
 from mlp_hub.cli.doctor.isolation import isolation
 from mlp_hub.cli.doctor.mail import mail
+from mlp_hub.cli.doctor.site_receivers import audit_receivers, exporters
 from mlp_hub.settings import Settings
 from mlp_hub.settings.executor_kinds import SOME_CHECKS
 from mlp_language.render import say
@@ -43,6 +44,8 @@ CHECKS: tuple[tuple[str, Callable[[Settings], Check | list[Check]]], ...] = (
     ("files", state.files),
     ("metrics", broker),
     ("mail", mail),
+    ("audit", audit_receivers),
+    ("exports", exporters),
     ("scheduler", machine.decides),
     ("hub", machine.hub),
     ("data", data),

@@ -344,6 +344,7 @@ class RankStatus:
     cpu_peak: float | None = None  # the most cores over a second
     ram_mean: int | None = None  # MiB
     ram_peak: int | None = None
+    reported: bool = False  # a part of its use is known by the job's own report alone
 
 
 @dataclass(frozen=True, slots=True)

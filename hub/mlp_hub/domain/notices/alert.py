@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mlp_hub.domain.machine import Machine
@@ -67,3 +67,11 @@ class AlertSilence:
     def covers(self, alert: Alert, now: float) -> bool:
         """Return whether an alert matches and the silence is not over."""
         return now < self.ends_at and self.rule in ("", alert.rule) and self.tenant in ("", alert.tenant)
+
+    def untold(self, alert: Alert) -> Alert:
+        """Return an alert that fires as one of which the people whom the silence is for were not told.
+
+        So they are told once the silence is over, by itself or by hand, if the alert still fires. Alertmanager does the same when
+        it repeats its notifications.
+        """
+        return replace(alert, told_tenant=False, told_platform=alert.told_platform and self.of_team)

@@ -1,4 +1,4 @@
-"""Notebook servers that are held and not used: a team's policy for them, and the countdown to their end. Pure.
+"""Notebook servers that are held and not used: the countdown to their end. Pure.
 
 Time is counted in seconds that passed, never by the wall clock: a clock that jumps ends no server. A server counts down only
 while it reports that it is idle, so a server whose reports are missing is never ended.
@@ -8,14 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-
-@dataclass(frozen=True, slots=True)
-class IdleServerPolicy:
-    """Policy of a tenant: a server that is idle for `after_s` seconds ends `grace_s` later."""
-
-    tenant: str
-    after_s: int
-    grace_s: int
+from mlp_hub.domain.workload.idle_policy import IdleWorkPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +32,11 @@ class IdleServer:
         """Whether its countdown is over."""
         return self.left_s is not None and self.left_s <= 0
 
-    def after(self, passed: float, idle_s: float | None, policy: IdleServerPolicy | None) -> IdleServer:
+    def after(self, passed: float, idle_s: float | None, policy: IdleWorkPolicy | None) -> IdleServer:
         """Return it `passed` seconds later; `idle_s` is as it reports now, None if it did not report lately.
 
         A countdown stops where the server is used, where its owner keeps it, and where the team has no policy. It pauses while
-        there is no report.
+        reports are missing.
         """
         kept = max(0.0, self.kept_s - passed)
         if policy is None:

@@ -126,6 +126,15 @@ class Cache:
         """Return the pods of an attempt."""
         return tuple(self._pods.get(names.label_value(claim.attempt), {}).values())
 
+    def attempts(self) -> Collection[str]:
+        """Return the attempts that have claims, as labels have them."""
+        return self._by_label.keys()
+
+    def rank_of(self, namespace: str, name: str) -> tuple[str, int] | None:
+        """Return the attempt, as its label has it, and the rank of a pod; None if it is not the pod of a rank."""
+        pod = self._pod_copy.objects.get((namespace, name))
+        return None if pod is None or pod.rank is None else (pod.attempt, pod.rank)
+
     def main(self, claim: AttemptClaim) -> MainView | None:
         """Return the main object of an attempt."""
         return self._mains.get((claim.namespace, claim.name))

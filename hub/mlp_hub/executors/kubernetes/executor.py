@@ -51,6 +51,9 @@ from mlp_hub.executors.kubernetes.creating import created, created_unread
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
+from mlp_hub.executors.kubernetes.metering.believed import PodUse
+from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
+from mlp_hub.executors.kubernetes.metering.pod_meter import PodMeter
 from mlp_hub.executors.kubernetes.nodes.measured import NodeMeter
 from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
 from mlp_hub.executors.kubernetes.operators import OperatorWays
@@ -62,6 +65,7 @@ from mlp_hub.executors.shared_volume.log_reader import SharedVolumeLogs
 from mlp_hub.executors.shared_volume.prepare import make_directories, show_model
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.workspace import Home
+from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ForbiddenError, InvalidObjectError
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, NAMESPACES, PODS, SECRETS, Kind, Object
@@ -130,6 +134,10 @@ class KubernetesExecutor(SharedVolumeLogs):
             self._tending.news,
             self._vanished,
             answers_again=self._answers_again,
+        )
+        gpus = at.gpu_metrics and GpuMetrics(client, at.gpu_metrics, at.gpu_metrics_job, f"{at.name}-")
+        self._pod_meter = PodMeter(
+            client, f"{at.selector},{names.ATTEMPT}", self._cache.rank_of, gpus or None
         )
         self._epoch = 0  # of the service that this one works for
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -266,11 +274,11 @@ class KubernetesExecutor(SharedVolumeLogs):
         return {}
 
     async def work_of(self, attempts: Collection[str]) -> Mapping[str, AttemptWork]:
-        """Return the work of GPUs as ranks wrote it; None where a rank has not written since the last look."""
+        """Return the work of GPUs and processors as the cluster measures it, else as ranks wrote it since the last look."""
         claims = [claim for one in attempts if (claim := self._cache.claims.get(one)) is not None]
         found = {claim.attempt: await self._look(self._work, claim) for claim in claims}
         self._gpu_looks = {one: looks for one, (_, looks) in found.items()}
-        return {one: work for one, (work, _) in found.items()}
+        return {claim.attempt: self._believed(claim, found[claim.attempt][0]) for claim in claims}
 
     def _work(self, claim: AttemptClaim) -> tuple[AttemptWork, dict[int, int]]:
         about = claim.about
@@ -280,8 +288,27 @@ class KubernetesExecutor(SharedVolumeLogs):
         gpus = [use.gpu if use.gpu_looks != before.get(n, 0) else None for n, use in running.items()]
         cores = [use.cpu for use in running.values()]
         unseen: list[float | None] = [None] * (len(about.roles) - len(ranks))
-        work = AttemptWork(most_of(gpus + unseen, WORKS_GPU), most_of(cores + unseen, WORKS_CORES))
+        work = AttemptWork(
+            most_of(gpus + unseen, WORKS_GPU), most_of(cores + unseen, WORKS_CORES), True, True
+        )
         return work, {n: use.gpu_looks for n, use in running.items()}
+
+    def _believed(self, claim: AttemptClaim, told: AttemptWork) -> AttemptWork:
+        """Return the work of an attempt by the cluster's measures of the pods that run, as far as there are any."""
+        ranks = {pod.rank for pod in self._cache.pods(claim) if pod.rank is not None and not pod.over}
+        keys = [(names.label_value(claim.attempt), rank) for rank in ranks]
+        gpu = most_of(map(self._pod_meter.gpu_of, keys), WORKS_GPU)
+        uses = map(self._pod_meter.use_of, keys)
+        cores = most_of((None if use is None else use.cpu for use in uses), WORKS_CORES)
+        if gpu is not None:
+            told = replace(told, gpu=gpu, gpu_reported=False)
+        return told if cores is None else replace(told, cores=cores, cores_reported=False)
+
+    def _measured(self, claim: AttemptClaim) -> Mapping[int, PodUse]:
+        """Return the use of the ranks of an attempt that the cluster has measured."""
+        label = names.label_value(claim.attempt)
+        found = {rank: self._pod_meter.use_of((label, rank)) for rank in range(len(claim.about.roles))}
+        return {rank: use for rank, use in found.items() if use is not None}
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call back with an attempt id, on the event loop, whenever looking again is worth it."""
@@ -427,6 +454,7 @@ class KubernetesExecutor(SharedVolumeLogs):
                 complaint,
                 self._cache.has_group(claim),
                 claim.uid in self._cache.told,
+                self._measured(claim),
             )
         )
         if verdict.seen.phase in ENDED:
@@ -493,6 +521,7 @@ class KubernetesExecutor(SharedVolumeLogs):
             self._tasks = [
                 asyncio.ensure_future(self._fence.copy.run()),
                 asyncio.ensure_future(self._tend_all()),
+                asyncio.ensure_future(self._measure_all()),
             ]
         await self._cache.synced()
 
@@ -510,6 +539,11 @@ class KubernetesExecutor(SharedVolumeLogs):
         """See to attempts, not before all was seen: somebody with a newer epoch may be at work."""
         await asyncio.gather(self._fence.copy.synced(), self._cache.seen())
         await self._tending.run()
+
+    async def _measure_all(self) -> None:
+        """Measure the use of pods; without the cluster there is nothing to measure."""
+        await self._cache.seen()
+        await self._pod_meter.run(self._cache.attempts)
 
     async def _advance(self, attempt: str) -> tuple[Observation, bool]:
         """Advance an attempt by the steps that only the hub takes; see `tending.Advance`."""

@@ -67,6 +67,8 @@ class Installation:
     node_lost_s: int = 60  # from a node's loss until a rank there counts as lost, and its gang starts again
     start_slack_s: int = 3600  # beyond its time limit, for images and for room, before the cluster ends a job
     notebook_tmp: int = 512  # MiB of /tmp of a notebook server, which is memory
+    gpu_metrics: str = ""  # NAMESPACE/SERVICE:PORT of a Prometheus with the metrics of DCGM's exporter
+    gpu_metrics_job: str = ""  # pattern of the exporter's job there
 
     @property
     def namespace(self) -> str:

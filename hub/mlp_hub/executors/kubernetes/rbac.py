@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlp_hub.executors.kubernetes.tenancy.required_rights import KEEP, NEEDS, QUEUES, Need
 from mlp_hub.kubernetes import kinds
 from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.errors import ClusterUnreachable
 from mlp_hub.kubernetes.kinds import Kind
 from mlp_language.message import msg
 
@@ -31,14 +32,25 @@ OF_OPERATORS = (
         for kind in (kinds.MPI_JOBS, kinds.TF_JOBS, kinds.PYTORCH_JOBS, kinds.VOLCANO_JOBS)
     ),
     Need(kinds.POD_GROUPS, KEEP, msg("all pods of a job are bound, or none")),
+    Need(kinds.POD_METRICS, ("list",), msg("use of pods as their nodes measure it, which no job can write")),
+    Need(kinds.NODE_METRICS, ("list",), msg("use of processors and memory of nodes")),
     QUEUES,
 )
 """Contract: rights in a cluster that serves the kind."""
 
 
 async def served(client: KubernetesClient) -> list[Need]:
-    """Return those of operators that the cluster has."""
-    return [need for need in OF_OPERATORS if await client.serves(need.kind)]
+    """Return those of operators, and of measures, that the cluster has."""
+    return [need for need in OF_OPERATORS if await _serves(client, need.kind)]
+
+
+async def _serves(client: KubernetesClient, kind: Kind) -> bool:
+    try:
+        return await client.serves(kind)
+    except ClusterUnreachable:
+        if kind not in (kinds.POD_METRICS, kinds.NODE_METRICS):
+            raise
+        return False  # another program answers for these, and it is down; the cluster itself may be well
 
 
 def row(need: Need) -> str:

@@ -10,6 +10,7 @@ from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
 from mlp_hub.executors.base import AskedToEnd, AttemptPhase, Observation
 from mlp_hub.executors.kubernetes import pod_problems
 from mlp_hub.executors.kubernetes.attempt_claims import AttemptClaim, End
+from mlp_hub.executors.kubernetes.metering.believed import PodUse, believed
 from mlp_hub.executors.kubernetes.records import RankRecord, RankUse
 from mlp_hub.executors.kubernetes.stages import stages_of
 from mlp_hub.executors.kubernetes.views import NO_ROOM, MainView, PodView
@@ -49,6 +50,7 @@ class Scene:
     complaint: pod_problems.Complaint | None = None  # of the cluster, where it makes no pods
     grouped: bool = True  # what has its pods bound as a whole is there, where there is to be something
     told: bool = True  # its main object was told of; pods alone may be told of before it
+    measured: Mapping[int, PodUse] = field(default_factory=dict)  # use of ranks by the cluster
 
     @property
     def alive(self) -> bool:
@@ -86,6 +88,7 @@ class _Rank:
     use: RankUse = NO_USE
     asked_at: float | None = None
     killed: bool = False
+    reported: bool = False  # a part of its use is its own report alone
 
     @property
     def final(self) -> bool:
@@ -103,6 +106,7 @@ class _Rank:
             use.cpu if runs else None,
             use.ram if runs else None,
             *((None,) * 4 if runs else (use.cpu_mean, use.cpu_peak, use.ram_mean, use.ram_peak)),
+            reported=self.reported,
         )
 
 
@@ -222,6 +226,7 @@ def _ranks(scene: Scene) -> list[_Rank]:
             _from_record(rank, record.between(about.at, scene.now), about.network)
         if not rank.final:
             _from_pods(rank, scene)
+        rank.use, rank.reported = believed(rank.use, scene.measured.get(number))
         found.append(rank)
     return found
 

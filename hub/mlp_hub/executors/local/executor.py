@@ -195,11 +195,11 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
 
     @property
     def cluster_calls(self) -> Mapping[str, int]:
-        """Return nothing: there is no cluster."""
+        """Return nothing, without a cluster."""
         return {}
 
     def namespace_of(self, tenant: str) -> str:
-        """Return nothing: there is no cluster."""
+        """Return nothing, without a cluster."""
         del tenant
         return ""
 

@@ -22,7 +22,7 @@ class Script:
     default 0), SIM_SIGNAL, SIM_STOP (how long it takes to end when asked to, default 0), SIM_RAM (MiB that each rank
     used at most, default: not known), SIM_OOM (whether SIM_RANK runs out of memory, default 0), SIM_LOST (lines of its
     output that could not be written, default 0), SIM_DEAF (whether it ignores the request to end, default 0). SIM_GPU
-    (what an engine of its GPUs does, from 0 to 1) and SIM_CPU (cores that a rank uses) are not known by default.
+    (what an engine of its GPUs does, from 0 to 1) and SIM_CPU (cores that a rank uses) are not known by default. With SIM_GPU_REPORTED=1 the first is the job's own report.
     """
 
     duration: float = 1.0
@@ -37,6 +37,7 @@ class Script:
     deaf: bool = False
     gpu: float | None = None
     cpu: float | None = None
+    gpu_reported: bool = False
 
     @classmethod
     def from_env(cls, env: Mapping[str, str]) -> Script:
@@ -54,6 +55,7 @@ class Script:
             deaf=bool(_number(env, "SIM_DEAF", 0)),
             gpu=_number(env, "SIM_GPU", None),
             cpu=_number(env, "SIM_CPU", None),
+            gpu_reported=bool(_number(env, "SIM_GPU_REPORTED", 0)),
         )
 
 

@@ -131,11 +131,11 @@ class SimulatedExecutor(Fenced):
 
     @property
     def cluster_calls(self) -> Mapping[str, int]:
-        """Return nothing: there is no cluster."""
+        """Return nothing, without a cluster."""
         return {}
 
     def namespace_of(self, tenant: str) -> str:
-        """Return nothing: there is no cluster."""
+        """Return nothing, without a cluster."""
         del tenant
         return ""
 
@@ -201,7 +201,7 @@ class SimulatedExecutor(Fenced):
         known = [a for id_ in attempts if (a := self._attempts.get(id_)) is not None]
         now = self._clock()
         running = [a for a in known if a.phase(now) is AttemptPhase.RUNNING]
-        return {a.id: AttemptWork(a.script.gpu, a.script.cpu) for a in running}
+        return {a.id: AttemptWork(a.script.gpu, a.script.cpu, a.script.gpu_reported) for a in running}
 
     def address(self, attempt: str) -> str:  # noqa: ARG002
         """Return an empty address: a simulated program answers nobody."""

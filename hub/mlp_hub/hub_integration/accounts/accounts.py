@@ -34,7 +34,7 @@ from jupyterhub.scopes import needs_scope
 from jupyterhub.utils import maybe_future
 from nativeauthenticator.orm import UserInfo
 
-from mlp_hub.hub_integration.accounts import listing, recording, records
+from mlp_hub.hub_integration.accounts import listing, outbox, recording, records
 from mlp_hub.hub_integration.accounts.ending import end_servers, end_sessions
 from mlp_hub.hub_integration.accounts.listing import Wanted
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
@@ -114,6 +114,21 @@ class _Accounts(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
         name = info.username
         await recording.record(self, name, action, **fields)
         return self._info(name)
+
+    async def _removal_recorded(
+        self, info: Any, action: str, *, check: Callable[[Any], None] = lambda _: None, **fields: object
+    ) -> Any:
+        """Record a change that takes something away, and return the account as it is then, after `check` of it.
+
+        If the service is away, the entry is part of the transaction that the caller commits before it awaits anything.
+        """
+        name = info.username
+        late = await recording.record_removal(self, name, action, **fields)
+        info = self._info(name)
+        check(info)  # others may have been changed meanwhile
+        if late is not None:
+            outbox.keep(self.db, late)
+        return info
 
     def _write(self, name: str, **more: object) -> None:
         self.write(json.dumps({**(listing.one(self.db, name) or {}), **more}))
@@ -293,8 +308,7 @@ class AccountAction(_Accounts):
     async def _deauthorize(self, info: Any) -> None:
         if info.is_authorized:
             self._check_may_close(info)
-            info = await self._recorded(info, "user.deactivate")
-            self._check_may_close(info)  # others may have been closed meanwhile
+            info = await self._removal_recorded(info, "user.deactivate", check=self._check_may_close)
             info.is_authorized = False
             self.db.commit()
         # also of who is shut out already: whoever did that may have been killed before this
@@ -317,12 +331,14 @@ class AccountAction(_Accounts):
 
     async def _logout(self, info: Any) -> None:
         self._check_may_touch(info)
-        info = await self._recorded(info, "user.logout")
+        info = await self._removal_recorded(info, "user.logout")
+        self.db.commit()
         await self._end_all_of(info.username)
 
     async def _stop(self, info: Any) -> None:
         self._check_may_touch(info)
-        info = await self._recorded(info, "user.stop_servers")
+        info = await self._removal_recorded(info, "user.stop_servers")
+        self.db.commit()
         user = self.find_user(info.username)
         if user is not None:
             await end_servers(self, user)
@@ -337,17 +353,22 @@ class AccountAction(_Accounts):
                 409,
             )
         self._check_may_touch_admins()
-        known = orm.User.find(self.db, info.username)
-        taken = not body["admin"] and known is not None and known.admin
-        if taken:
-            self._check_may_close(info)
-        info = await self._recorded(info, "user.admin", admin=body["admin"])
-        if taken:
-            self._check_may_close(info)  # others may have been closed meanwhile
+        if body["admin"]:
+            info = await self._recorded(info, "user.admin", admin=True)
+        else:
+            self._check_may_be_no_admin(info)
+            info = await self._removal_recorded(
+                info, "user.admin", check=self._check_may_be_no_admin, admin=False
+            )
         user = self._record_of(info.username)
         user.admin = body["admin"]
         assign_default_roles(self.db, entity=user)
         self.db.commit()
+
+    def _check_may_be_no_admin(self, info: Any) -> None:
+        user = orm.User.find(self.db, info.username)
+        if user is not None and user.admin:
+            self._check_may_close(info)
 
     def _check_may_touch(self, info: Any) -> None:
         user = orm.User.find(self.db, info.username)
@@ -370,8 +391,7 @@ class AccountItem(_Accounts):
         """Delete it. The user's files stay."""
         info = self._info(name)
         self._check_may_close(info)
-        info = await self._recorded(info, "user.delete")
-        self._check_may_close(info)  # others may have been closed meanwhile
+        info = await self._removal_recorded(info, "user.delete", check=self._check_may_close)
         name = info.username
         info.is_authorized = False
         self.db.commit()

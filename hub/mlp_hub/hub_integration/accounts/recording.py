@@ -1,10 +1,14 @@
-"""Changes of accounts that are asked for at the hub itself: the platform's audit log has each before it is made."""
+"""Changes of accounts that are asked for at the hub itself: the platform's audit log has each before it is made.
+
+Only a change that takes something away is made without the service; its entry is stored with it, and follows.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mlp_hub.hub_integration.accounts import unrecorded
+from mlp_hub.hub_integration.accounts import outbox
+from mlp_hub.hub_integration.accounts.outbox import DELIVERY, OutboxNews, news
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.configure import SERVICE
 from mlp_hub.settings import Settings
@@ -19,13 +23,13 @@ _service: list[ServiceClient] = []
 def install(settings: Settings) -> None:
     """Have changes recorded by the service of these settings."""
     _service[:] = [ServiceClient(url_of(settings.service_at), settings.secret("spawner_token"))]
+    DELIVERY.install(_service[0])
 
 
 def deliver_kept(db: Any) -> None:
     """Deliver the entries that a hub before this one could not, while this one runs."""
-    if _service:
-        unrecorded.ensure_table(db)
-        unrecorded.begin(db, lambda user, fields: _service[0].token_ended(user, **fields))
+    outbox.open_table(db)
+    DELIVERY.begin(db)
 
 
 async def record(handler: Any, name: str, action: str, **fields: object) -> None:
@@ -33,9 +37,10 @@ async def record(handler: Any, name: str, action: str, **fields: object) -> None
 
     Raises `AccountRefused` where it cannot be recorded; then nothing may change.
     """
-    asked = handler.current_user
-    if (asked.kind, asked.name) == ("service", SERVICE) or not _service:
+    if _records_itself(handler):
         return
+    asked = handler.current_user
+    await DELIVERY.catch_up(handler.db)  # or a right that is given again would be recorded before its removal
     try:
         await _service[0].changing(name, actor=asked.name, action=action, **fields)
     except (ServiceUnreachable, ServiceRefused) as error:
@@ -45,3 +50,16 @@ async def record(handler: Any, name: str, action: str, **fields: object) -> None
             "Unavailable",
             503,
         ) from error
+
+
+async def record_removal(handler: Any, name: str, action: str, **fields: object) -> OutboxNews | None:
+    """Record a change that takes something away; return the entry to keep with it if the service cannot record it now."""
+    if _records_itself(handler):
+        return None
+    told = news("account", name, actor=handler.current_user.name, action=action, **fields)
+    return None if await DELIVERY.tell(handler.db, told) else told
+
+
+def _records_itself(handler: Any) -> bool:
+    asked = handler.current_user
+    return (asked.kind, asked.name) == ("service", SERVICE) or not _service

@@ -23,7 +23,8 @@ from tornado import web
 from mlp_hub.api.auth.lesser_tokens import lasts_no_longer, left_of, may_no_more
 from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.domain.text import escaped, storable
-from mlp_hub.hub_integration.accounts import unrecorded
+from mlp_hub.hub_integration.accounts import outbox
+from mlp_hub.hub_integration.accounts.outbox import DELIVERY
 from mlp_hub.hub_integration.configure import SERVICE
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.settings import Settings
@@ -97,16 +98,12 @@ def install(settings: Settings) -> None:
             return
         self.find_token_by_id(user, token_id)  # of a token that is not there nothing is written down
         fields = {"actor": asked.name, "note": _note(self, user, token_id), "token": token_id}
-        try:
-            await service.token_ended(user_name, **fields)
-        except (ServiceUnreachable, ServiceRefused) as error:
+        told = outbox.news("token_ended", user_name, **fields)
+        if not await DELIVERY.tell(self.db, told):
             # it is ended all the same, with its entry for later: who revokes one does not wait for the log
-            self.log.warning(
-                "That %s ends %s of %s is recorded later: %s", asked.name, token_id, user_name, error
-            )
-            unrecorded.keep(self.db, user_name, fields)
+            self.find_token_by_id(user, token_id)  # somebody else may have ended it meanwhile
+            outbox.keep(self.db, told)
             delete(self, user_name, token_id)
-            unrecorded.begin(self.db, lambda user, kept: service.token_ended(user, **kept))
             return
         delete(self, user_name, token_id)
         with contextlib.suppress(ServiceUnreachable, ServiceRefused):  # it asks the hub again soon by itself

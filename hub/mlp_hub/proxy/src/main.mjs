@@ -32,6 +32,7 @@ import { Connections, hangUp, networkOf, TOO_MANY } from "./limits.mjs";
 import { defaultLogger } from "./log.mjs";
 import { pageFor } from "./pages.mjs";
 import { Probes } from "./probes.mjs";
+import { Refusals } from "./refusals.mjs";
 import { identify } from "./request_ids.mjs";
 import { faultOf } from "./requests.mjs";
 import { FileStore } from "./store.mjs";
@@ -197,6 +198,7 @@ class HubProxy extends ConfigurableProxy {
   // The hub is asked, in turn, for a page about a user's server. About itself it could say nothing.
   handleProxyError(code, kind, req, res, error) {
     if (res.closed) return; // nobody is left to be told
+    if (code < 500) refusals.note(req, code, addressOf(req)); // the others have a line already
     if (kind === "ws" && !res.writableEnded) hangUp(res, `${code} ${STATUS_CODES[code]}`, pageFor(code, "", req.id).body);
     const hub = this.proxyOptsForTarget(new URL(this.hubPage)).target;
     const tell = (errorTarget) => {
@@ -247,6 +249,7 @@ class HubProxy extends ConfigurableProxy {
     const app = fault ? undefined : apps?.placeOf(req);
     const { refusal, location } = fault ? { refusal: fault } : app?.own ? {} : rules.check(req);
     if (refusal) {
+      refusals.note(req, fault ? 400 : 421, addressOf(req));
       res.writeHead(fault ? 400 : 421, { "Content-Type": TEXT_TYPE, Connection: "close" });
       res.end(refusal + "\n");
       return;
@@ -280,10 +283,12 @@ class HubProxy extends ConfigurableProxy {
     const app = fault ? undefined : apps?.placeOf(req);
     const elsewhere = fault || app?.own ? undefined : rules.check(req).refusal;
     if (elsewhere) {
+      refusals.note(req, 421, addressOf(req));
       hangUp(socket, "421 Misdirected Request", elsewhere + "\n");
       return;
     }
     if (fault || isPlain(socket)) {
+      refusals.note(req, 400, addressOf(req));
       hangUp(socket, "400 Bad Request", (fault ?? SPEAKS_TLS) + "\n");
       return;
     }
@@ -302,6 +307,7 @@ function tellOfTls(req, res) {
   if (isPage(req)) {
     res.writeHead(301, { Location: `https://${req.headers.host}${req.url}`, "Content-Length": "0", Connection: "close" }).end();
   } else {
+    refusals.note(req, 400, addressOf(req));
     res.writeHead(400, { "Content-Type": TEXT_TYPE, Connection: "close" }).end(SPEAKS_TLS + "\n");
   }
 }
@@ -323,6 +329,7 @@ const rules = hostRules({ names: args.host, platform: args.platform, users: args
 const isFile = filesBelow(args.base);
 const backends = new Backends(log, (target) => proxy.renew(target));
 const turns = new Turns();
+const refusals = new Refusals(log);
 const probes = new Probes(args.base);
 const connections = new Connections({
   total: Number(args.connections),

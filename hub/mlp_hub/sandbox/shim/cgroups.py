@@ -8,6 +8,7 @@ import signal
 import time
 from typing import Any
 
+from mlp_hub.durable import read_bytes
 from mlp_hub.sandbox.shim import files
 from mlp_hub.sandbox.shim.logs import writer
 
@@ -21,8 +22,7 @@ def _write(path: str, value: str) -> None:
 
 
 def _read(path: str) -> str:
-    with open(path) as file:
-        return file.read()
+    return read_bytes(path).decode()
 
 
 def _counter(path: str, name: str) -> int:

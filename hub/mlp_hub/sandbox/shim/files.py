@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 from _thread import get_native_id
 from typing import Any
 
-from mlp_hub.durable import UnreadableFile, fill, read_object, sync_directory
+from mlp_hub.durable import UnreadableFile, fill, read_bytes, read_object, sync_directory
 
 __all__ = ["UnreadableFile", "sync_directory"]
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -96,10 +97,10 @@ def read_json_if_whole(directory: str, name: str, *keys: str) -> Any | None:
         return None
 
 
+@functools.cache
 def boot_id() -> str:
-    """Return the name of this run of the machine."""
-    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-        return file.read().strip().decode()
+    """Return the name of this run of the machine; no process outlives it, so that it is read once."""
+    return read_bytes("/proc/sys/kernel/random/boot_id").strip().decode()
 
 
 def claim(directory: str, pid: int) -> bool:
@@ -127,8 +128,7 @@ def name_process(name: str) -> None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return file.read().rpartition(b")")[2].split()
+    return read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def start_time(pid: int) -> int | None:
@@ -153,11 +153,8 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            with (
-                contextlib.suppress(OSError),
-                open(f"/proc/{pid}/task/{thread}/children", "rb") as file,
-            ):
-                found += map(int, file.read().split())
+            with contextlib.suppress(OSError):
+                found += map(int, read_bytes(f"/proc/{pid}/task/{thread}/children").split())
     return found
 
 

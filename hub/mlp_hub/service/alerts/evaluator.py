@@ -21,11 +21,15 @@ Key = tuple[str, LabelSet]
 
 @dataclass(slots=True)
 class OpenAlert:
-    """Alert that is not over. `held_from` and `gone_from` are times of a clock that nobody sets; None: its condition holds."""
+    """Alert that is not over. `held_from` and `gone_from` are times of a clock that nobody sets; None: its condition holds.
+
+    `measured`: its value is one that this process has measured, and not one of before a restart.
+    """
 
     alert: Alert
     held_from: float
     gone_from: float | None = None
+    measured: bool = True
 
     @property
     def key(self) -> Key:
@@ -58,7 +62,7 @@ class AlertBook:
                 unknown.append(alert)
                 continue
             held = min(max(now - alert.since, 0.0), max(rule.for_s - GRACE_S, 0.0))
-            one = OpenAlert(alert, steady - held)
+            one = OpenAlert(alert, steady - held, measured=False)
             self.open[one.key] = one
         return unknown
 
@@ -92,7 +96,7 @@ class AlertBook:
 
     def _holds(self, one: OpenAlert, value: float, steady: float, now: float, changes: AlertChanges) -> None:
         alert = one.alert
-        one.gone_from = None
+        one.gone_from, one.measured = None, True
         one.alert = replace(alert, value=value)
         if alert.state is AlertState.PENDING and steady - one.held_from >= self.rules[alert.rule].for_s:
             ALERT_MACHINE.check(alert.state, AlertState.FIRING, rule=alert.rule)
@@ -112,6 +116,10 @@ class AlertBook:
         if steady - one.gone_from >= KEEP_S:
             ALERT_MACHINE.check(alert.state, AlertState.RESOLVED, rule=alert.rule)
             changes.moved.append((one, replace(alert, state=AlertState.RESOLVED, resolved_at=now)))
+
+    def unmeasured(self) -> set[int]:
+        """Return the numbers of the alerts whose value is not known since a restart."""
+        return {one.alert.id for one in self.open.values() if not one.measured}
 
     def apply(self, stored: Iterable[tuple[OpenAlert, Alert]], dropped: Iterable[OpenAlert]) -> None:
         """Take what was stored: each alert as it is now, and those that were forgotten."""

@@ -31,6 +31,9 @@ from mlp_hub.store.tx import Tx
 log = logging.getLogger(__name__)
 EVERY_S = 15.0
 """Tuning: seconds between two evaluations: how late an alert begins, for the work of reading all numbers."""
+SOON_S = 2.0
+"""Tuning: seconds until the first evaluation after a restart with open alerts, or where others led a moment before: their values are not
+known before it, and a replica that leads for seconds only evaluates too."""
 IDLE_EVERY_S = 60.0
 """Tuning: the same while there are neither jobs nor alerts, and only nodes and the service itself can change."""
 ADMINS_S = 300.0
@@ -55,12 +58,15 @@ class AlertService:
         clock: Callable[[], float],
         steady: Callable[[], float],
         rules: Sequence[AlertRule] = RULES,
+        deliveries: Callable[[], api.AlertDelivery | None] = lambda: None,
     ) -> None:
+        self._deliveries = deliveries
         self._db, self._monitoring, self._board, self._outbox = board.db, monitoring, board, outbox
         self._clock, self._steady = clock, steady
         self.platform_admins: PlatformAdmins | None = None
         """Returns who of these users administers the platform, and raises `Unavailable`; None: nobody knows."""
         self.silences = Silences(board.db, clock, {rule.name: rule for rule in rules})
+        self.silences.on_made = self._untell
         self._book = AlertBook(rules)
         self._history = SampleHistory(rules)
         self._admins: dict[str, tuple[bool, float]] = {}
@@ -94,6 +100,13 @@ class AlertService:
         self._book.apply((), [one for one in self._book.open.values() if one.alert.tenant == tenant])
         self.silences.forget_tenant(tenant)
 
+    def _untell(self, silence: AlertSilence) -> None:
+        """Know what is stored with a new silence: its people are told again once it is over."""
+        now = self._clock()
+        for one in self._book.open.values():
+            if one.alert.state is AlertState.FIRING and silence.covers(one.alert, now):
+                one.alert = silence.untold(one.alert)
+
     # ---------------------------------------------------------- what is shown
 
     async def shown(self, tenant: str | None = None) -> api.AlertBoard:
@@ -107,13 +120,16 @@ class AlertService:
         over = await self._db.read(work)
         firing = self._firing()
         mine = [one.alert for one in self._book.open.values() if tenant is None or one.alert.tenant == tenant]
+        unmeasured = self._book.unmeasured()
         order = {AlertState.FIRING: 0, AlertState.PENDING: 1}
         severities = ["critical", "warning", "info"]
         rules = self._book.rules
         mine.sort(key=lambda a: (order[a.state], severities.index(rules[a.rule].severity), -a.since, a.id))
         silences = self.silences.current(tenant)
         alerts = [
-            self._to_wire(alert, silences, firing, of_tenant=tenant is not None)
+            self._to_wire(
+                alert, silences, firing, of_tenant=tenant is not None, measured=alert.id not in unmeasured
+            )
             for alert in (*mine, *(alert for alert in over if alert.rule in rules))
         ]
         loud = [one.state for one in alerts if one.silence is None]
@@ -125,10 +141,17 @@ class AlertService:
             alerts=alerts,
             silences=[silence_to(one) for one in silences],
             rules=[rule_to(rule) for rule in rules.values() if tenant is None or rule.of_tenant],
+            delivery=self._deliveries() if tenant is None else None,
         )
 
     def _to_wire(
-        self, alert: Alert, silences: Sequence[AlertSilence], firing: set[str], *, of_tenant: bool
+        self,
+        alert: Alert,
+        silences: Sequence[AlertSilence],
+        firing: set[str],
+        *,
+        of_tenant: bool,
+        measured: bool,
     ) -> api.Alert:
         open_one = alert.state is not AlertState.RESOLVED
         silence = silence_of(alert, silences, self._clock(), tenant=of_tenant) if open_one else None
@@ -137,6 +160,7 @@ class AlertService:
             alert,
             silence=silence,
             inhibited=open_one and is_inhibited(alert, firing),
+            measured=measured,
         )
 
     def _firing(self) -> set[str]:
@@ -185,7 +209,11 @@ class AlertService:
             stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
             for one, new in (*moved.values(), *((one, one.alert) for one in to_tell)):
                 told, who = telling.tell(
-                    tx, self._book.rules[new.rule], new, inhibited=is_inhibited(new, firing)
+                    tx,
+                    self._book.rules[new.rule],
+                    new,
+                    inhibited=is_inhibited(new, firing),
+                    measured=one.measured,
                 )
                 if told != one.alert or one.key in moved:
                     tx.alerts.change(told)
@@ -218,8 +246,10 @@ class AlertService:
         return {user for user, (admin, _) in self._admins.items() if admin}
 
     async def _run(self) -> None:
+        soon = bool(self._book.open) or self._monitoring.parts.lease.takeovers > 1
         while True:
-            await asyncio.sleep(EVERY_S if self._is_busy() else IDLE_EVERY_S)
+            await asyncio.sleep(SOON_S if soon else EVERY_S if self._is_busy() else IDLE_EVERY_S)
+            soon = False
             try:
                 await self.evaluate()
             except Unavailable as error:  # also a lost lease: then this task is stopped

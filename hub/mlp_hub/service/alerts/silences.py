@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mlp_api.platform import alerts as api
 from mlp_hub.domain.errors import Reason, Refused, not_found
-from mlp_hub.domain.notices.alert import AlertSilence
+from mlp_hub.domain.notices.alert import AlertSilence, AlertState
 from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.domain.text import one_line
 from mlp_hub.service.alerts.wire import silence_to
@@ -25,6 +25,8 @@ class Silences:
     def __init__(self, db: Database, clock: Callable[[], float], rules: Mapping[str, AlertRule]) -> None:
         self._db, self._clock, self._rules = db, clock, rules
         self._known: tuple[AlertSilence, ...] = ()
+        self.on_made: Callable[[AlertSilence], None] = lambda _: None
+        """Called with each new silence, which is stored."""
 
     def load(self, stored: Sequence[AlertSilence]) -> None:
         """Take what is stored."""
@@ -68,18 +70,25 @@ class Silences:
                     msg("there are {n} silences; end one that nobody needs", n=limits.SILENCES),
                 )
             made = tx.alerts.add_silence(new)
+            for alert in tx.alerts.open_ones():
+                if alert.state is AlertState.FIRING and made.covers(alert, now):
+                    tx.alerts.change(made.untold(alert))
             detail = {"rule": new.rule, "reason": new.reason, "until": when(new.ends_at).isoformat()}
             tx.audit.add(now, actor, "silence.make", str(made.id), tenant=tenant or None, detail=detail)
             return made
 
         made = await self._db.write(work)
         self._known = (*(one for one in self._known if one.ends_at > now), made)
+        self.on_made(made)
         return silence_to(made)
 
     async def end(
         self, number: str, *, tenant: str | None = None, of_any: bool = True, actor: str
     ) -> api.AlertSilence:
-        """End a silence early; with a `tenant` only one of it, unless `of_any` one of its administrators. Raises `NotFound`."""
+        """End a silence early. The next evaluation notifies people of its alerts that still fire. With a `tenant` only one of it, unless `of_any` one of its administrators.
+
+        Raises `NotFound`.
+        """
         one = next(
             (
                 one

@@ -14,7 +14,7 @@ from mlp_hub.service.monitoring.alert_rules import INHIBITING
 from mlp_hub.service.notices.outbox import Outbox
 from mlp_hub.service.support import limits
 from mlp_hub.store.tx import Tx
-from mlp_language.message import msg
+from mlp_language.message import Message, msg
 
 HOUR_S = 3600.0
 """Given: seconds of an hour."""
@@ -46,8 +46,13 @@ class AlertTelling:
         self._outbox, self._silences, self._admins, self._now = outbox, silences, admins, now
         self._counts: dict[str, int] = {}
 
-    def tell(self, tx: Tx, rule: AlertRule, alert: Alert, *, inhibited: bool) -> tuple[Alert, set[str]]:
-        """Store the notices of an alert that fires or is over; return it with its recipients, and the users with new notices."""
+    def tell(
+        self, tx: Tx, rule: AlertRule, alert: Alert, *, inhibited: bool, measured: bool = True
+    ) -> tuple[Alert, set[str]]:
+        """Store the notices of an alert that fires or is over; return it with its recipients, and the users with new notices.
+
+        `measured`: its value is known since the last restart.
+        """
         if inhibited:
             return alert, set()
         over = alert.state is AlertState.RESOLVED
@@ -63,13 +68,21 @@ class AlertTelling:
         if alert.tenant and over is alert.told_tenant and not self._silenced(alert, tenant=True):
             users |= {one.user for one in tx.members.of_tenant(alert.tenant) if one.role is Role.ADMIN}
             alert = replace(alert, told_tenant=True)
-        return alert, self._store(tx, sorted(users & set(self._outbox.wanting(kind))), kind, rule, alert)
+        text = description_of(rule, alert, measured=measured)
+        if over:
+            text = msg("This is over: {alert}", alert=summary_of(rule, alert))
+        return alert, self._store(tx, sorted(users & set(self._outbox.wanting(kind))), kind, alert, text)
 
     def _silenced(self, alert: Alert, *, tenant: bool) -> bool:
         return silence_of(alert, self._silences, self._now, tenant=tenant) is not None
 
     def _store(
-        self, tx: Tx, users: Sequence[str], kind: NoticeKind, rule: AlertRule, alert: Alert
+        self,
+        tx: Tx,
+        users: Sequence[str],
+        kind: NoticeKind,
+        alert: Alert,
+        description: Message,
     ) -> set[str]:
         told = set()
         for user in users:
@@ -78,13 +91,11 @@ class AlertTelling:
             if self._counts[user] >= limits.ALERT_NOTICES:
                 continue
             self._counts[user] += 1
-            text = description_of(rule, alert)
-            if kind is NoticeKind.RESOLVED:
-                text = msg("This is over: {alert}", alert=summary_of(rule, alert))
+            text = description
             if self._counts[user] == limits.ALERT_NOTICES:
                 text = msg(
                     "There are more alerts than are sent within an hour; the page of the alerts has all."
                 )
-            tx.notices.add([Notice(0, user, kind, "", rule.name, 1, alert.tenant, self._now, text)])
+            tx.notices.add([Notice(0, user, kind, "", alert.rule, 1, alert.tenant, self._now, text)])
             told.add(user)
         return told

@@ -9,11 +9,11 @@ import msgspec
 
 from mlp_api.localized import Text
 from mlp_api.platform import alerts as api
-from mlp_hub.domain.notices.alert import Alert, AlertSilence
+from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import COUNT
 from mlp_hub.service.support.units import maybe_when, when
-from mlp_language.message import Arg, Message, Span
+from mlp_language.message import Arg, Message, Span, msg
 
 
 def value_of(rule: AlertRule, value: float) -> Arg:
@@ -42,13 +42,22 @@ def summary_of(rule: AlertRule, alert: Alert) -> Message:
     return _words(rule.summary, rule, alert)
 
 
-def description_of(rule: AlertRule, alert: Alert) -> Message:
-    """Return an alert's sentence with its value."""
+def description_of(rule: AlertRule, alert: Alert, *, measured: bool = True) -> Message:
+    """Return an alert's sentence with its value; `measured`: that is known since the last restart."""
+    if not measured:
+        return msg(
+            "{summary}. The value is not known yet since the restart of the service.",
+            summary=summary_of(rule, alert),
+        )
     return _words(rule.description, rule, alert)
 
 
-def alert_to(rule: AlertRule, alert: Alert, *, silence: AlertSilence | None, inhibited: bool) -> api.Alert:
-    """Return an alert as one reader sees it."""
+def alert_to(
+    rule: AlertRule, alert: Alert, *, silence: AlertSilence | None, inhibited: bool, measured: bool = True
+) -> api.Alert:
+    """Return an alert as one reader sees it; `measured`: its value is known since the last restart."""
+    value = Message("{text}", {"text": value_of(rule, alert.value)})
+    state_since = {AlertState.FIRING: alert.fired_at, AlertState.RESOLVED: alert.resolved_at}.get(alert.state)
     return api.Alert(
         id=alert.id,
         rule=rule.name,
@@ -57,12 +66,13 @@ def alert_to(rule: AlertRule, alert: Alert, *, silence: AlertSilence | None, inh
         tenant=alert.tenant,
         labels=dict(alert.labels),
         summary=Text(summary_of(rule, alert)),
-        description=Text(description_of(rule, alert)),
+        description=Text(description_of(rule, alert, measured=measured)),
         meaning=Text(Message(rule.meaning)),
-        value=Text(Message("{text}", {"text": value_of(rule, alert.value)})),
+        value=Text(value if measured else msg("not known yet")),
         threshold=Text(Message("{text}", {"text": value_of(rule, rule.threshold)})),
         below=rule.op == "<",
         since=when(alert.since),
+        state_since=when(alert.since if state_since is None else state_since),
         fired_at=maybe_when(alert.fired_at),
         resolved_at=maybe_when(alert.resolved_at),
         silence=None if silence is None else silence.id,

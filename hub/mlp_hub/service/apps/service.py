@@ -294,7 +294,16 @@ class AppService:
         waiting = [job for job in there if job.phase is Phase.QUEUED]
         if waiting:
             self._forecasts.look_soon()
-        rows = [(job, self._admission.waiting(job.uid), self._forecasts.start_of(job)) for job in there]
+        forecasts = self._forecasts
+        rows = [
+            (
+                job,
+                self._admission.waiting(job.uid),
+                forecasts.start_of(job),
+                forecasts.outlook_of(job) if job.phase is Phase.QUEUED else None,
+            )
+            for job in there
+        ]
         answering, under_way = self._worker.ready(app.uid), self._worker.under_way(app.uid)
         return to_wire(app, rows, answering, under_way, self._pages)
 

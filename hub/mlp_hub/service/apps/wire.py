@@ -10,8 +10,10 @@ from mlp_hub.domain.apps.app import App, AppAccess, AppPhase, AppSpec
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.resources import Resources, milli, units
+from mlp_hub.scheduler.model.outlook import Outlook
 from mlp_hub.scheduler.model.types import Wait
 from mlp_hub.service.apps.next_action import slot_of
+from mlp_hub.service.jobs.forecasts import forecast_to
 from mlp_hub.service.jobs.wire import job_to
 from mlp_hub.service.support.units import when
 
@@ -77,7 +79,7 @@ def spec_of(asked: api.AppCreate, version: int, runtime: str) -> AppSpec:
 
 def to_wire(
     app: App,
-    replicas: Sequence[tuple[Job, Wait | None, float | None]],
+    replicas: Sequence[tuple[Job, Wait | None, float | None, Outlook | None]],
     answering: Collection[str],
     under_way: float | None,
     pages: str,
@@ -87,7 +89,9 @@ def to_wire(
     `pages` is the public address of the panel, with a slash at its end.
     """
     spec = app.spec
-    running = [_replica(job, wait, at, job.attempt in answering) for job, wait, at in replicas]
+    running = [
+        _replica(job, wait, at, outlook, job.attempt in answering) for job, wait, at, outlook in replicas
+    ]
     url = f"{APPS_PATH}/{app.user}/{app.name}/"
     waits = next((one for one in running if one.phase == "queued"), None)
     said = waits.message.message if app.phase is AppPhase.WAITING and waits is not None else app.message
@@ -128,7 +132,9 @@ def to_wire(
     )
 
 
-def _replica(job: Job, wait: Wait | None, expected: float | None, ready: bool) -> api.AppReplica:
+def _replica(
+    job: Job, wait: Wait | None, expected: float | None, outlook: Outlook | None, ready: bool
+) -> api.AppReplica:
     shown = job_to(job, wait, expected)
     return api.AppReplica(
         replica=slot_of(job),
@@ -142,4 +148,5 @@ def _replica(job: Job, wait: Wait | None, expected: float | None, ready: bool) -
         position=shown.position,
         expected_start=shown.expected_start,
         started_at=shown.started_at,
+        forecast=forecast_to(outlook),
     )

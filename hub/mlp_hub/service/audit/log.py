@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_api.localized import Text
@@ -12,6 +12,7 @@ from mlp_hub.domain.jobs import names
 from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.service.audit.checked import CHECKED, CheckedChain
 from mlp_hub.service.audit.keeper import ChainKeeper
+from mlp_hub.service.audit.subtree import below_since
 from mlp_hub.service.reasons.rows import to_wire
 from mlp_hub.service.support.units import maybe_when, when
 from mlp_hub.store.database import Database
@@ -25,21 +26,21 @@ MOST_EXPORTED = 1_000_000
 """Safety: entries of one export; older ones need `until`."""
 EXPORT_PAGE = 500
 """Tuning: entries of an export that are read at a time: memory, for the number of queries."""
+MOST_SUBTREES = 100
+"""Safety: tenants of which it is kept which tenants are below them since when: bounds memory."""
 COLUMNS = ("id", "time", "actor", "action", "object", "tenant", "detail")
 """Given: columns of an export as CSV."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnEntries:
-    """The part of the log for the admins of a tenant: its entries and, with `below`, those of all tenants below it."""
+    """The part of the log for the admins of a tenant: its entries and, with `below`, those of all tenants below it.
+
+    Those of a tenant below it begin with its move there.
+    """
 
     tenant: str
     below: bool = False
-
-    def tenants_of(self, tx: Tx) -> Sequence[str]:
-        """Return the names of these tenants. Raises `NotFound`."""
-        tx.tenants.made_at(self.tenant)
-        return tx.tenants.with_all_below(self.tenant) if self.below else [self.tenant]
 
 
 class AuditLog:
@@ -48,6 +49,8 @@ class AuditLog:
     def __init__(self, db: Database, keeper: ChainKeeper) -> None:
         self._db = db
         self._keeper = keeper
+        self._below: dict[str, tuple[str | None, Mapping[str, int]]] = {}
+        """By tenant: the revision of all tenants, and the tenants below it with the last entry from before they were."""
 
     async def head(self) -> api.AuditHead:
         """Return the end of the chain, and when it was checked last."""
@@ -107,7 +110,7 @@ class AuditLog:
         page = replace(span, most_bytes=MOST_BYTES)
 
         def look(tx: Tx) -> tuple[list[AuditRecord], int | None]:
-            of = None if own is None else own.tenants_of(tx)
+            of = None if own is None else self._tenants_of(tx, own)
             return tx.audit.page(page, tenant=tenant, actor=actor, action=action, name=name, of=of)
 
         found, following = await self._db.read(look)
@@ -127,6 +130,19 @@ class AuditLog:
             for e in found
         ]
         return entries, following
+
+    def _tenants_of(self, tx: Tx, own: OwnEntries) -> Mapping[str, int]:
+        """Return whose entries these are, each with the entry after which they begin. Raises `NotFound`."""
+        tx.tenants.made_at(own.tenant)
+        if not own.below:
+            return {own.tenant: 0}
+        revision, known = tx.tenants.revision(), self._below.get(own.tenant)
+        if known is None or known[0] != revision:
+            if len(self._below) >= MOST_SUBTREES:
+                self._below.clear()
+            found = below_since(own.tenant, tx.tenants.parents_below(own.tenant), tx.audit.parent_moves())
+            self._below[own.tenant] = known = revision, found
+        return known[1]
 
     async def decisions(
         self,

@@ -12,6 +12,7 @@ import errno
 import os
 import socket
 import ssl
+import stat
 import struct
 import time
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from datetime import UTC, datetime
 from fcntl import ioctl
 from pathlib import Path
 from termios import TIOCOUTQ
+from typing import Any
 
 from mlp_hub import durable
 from mlp_hub.service.config import SyslogReceiver
@@ -28,6 +30,7 @@ PATIENCE_S = 5.0
 """Safety: seconds that a receiver may take to accept a connection, to take what is sent, and to end the connection."""
 PRIORITY = 13 * 8 + 6
 """Given: facility "log audit", severity "informational" of RFC 5424."""
+_APPENDS = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 UNACKNOWLEDGED_S = 0.01
 """Tuning: seconds between two looks whether the receiver's machine has all bytes: latency, for load."""
 
@@ -61,8 +64,7 @@ def append_lines(path: Path, lines: Sequence[bytes]) -> None:
 
     The file is opened to append alone, so that it can have the kernel's append-only attribute, and never through a link.
     """
-    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    fd = os.open(path, flags, 0o600)
+    fd = os.open(path, _APPENDS | os.O_CREAT, 0o600)
     try:
         size = os.fstat(fd).st_size
         torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
@@ -74,33 +76,75 @@ def append_lines(path: Path, lines: Sequence[bytes]) -> None:
         durable.sync_directory(path.parent)
 
 
+def check_syslog(receiver: SyslogReceiver) -> None:
+    """Connect to a receiver, of `tls` with its certificate and ours, and send nothing. Raises OSError."""
+    if receiver.transport == "udp":
+        _connected_udp(receiver).close()
+    elif receiver.transport == "unix":
+        _connected_unix(receiver.host)[0].close()
+    else:
+        with socket.create_connection((receiver.host, receiver.port), PATIENCE_S) as to:
+            if receiver.transport == "tls":
+                _context(receiver).wrap_socket(to, server_hostname=receiver.host).close()
+
+
+def check_lines(path: Path) -> None:
+    """Open the file of `append_lines` as that does, and write nothing; a file that is not there yet is not made. Raises OSError."""
+    try:
+        fd = os.open(path, _APPENDS)
+    except FileNotFoundError:
+        if os.path.lexists(path) or not path.parent.is_dir() or not os.access(path.parent, os.W_OK | os.X_OK):
+            raise
+        return
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    finally:
+        os.close(fd)
+
+
 def _send_udp(receiver: SyslogReceiver, messages: Sequence[bytes]) -> None:
-    found = socket.getaddrinfo(receiver.host, receiver.port, type=socket.SOCK_DGRAM)
-    family, kind, proto, _, address = found[0]
-    with socket.socket(family, kind, proto) as to:
-        to.settimeout(PATIENCE_S)
-        to.connect(address)  # so that a port where nobody listens fails
+    with _connected_udp(receiver) as to:
         for message in messages:
             to.send(message)
 
 
+def _connected_udp(receiver: SyslogReceiver) -> socket.socket:
+    found = socket.getaddrinfo(receiver.host, receiver.port, type=socket.SOCK_DGRAM)
+    family, kind, proto, _, address = found[0]
+    # connected, so that a port where nobody listens fails
+    return _connected(socket.socket(family, kind, proto), address)
+
+
 def _send_unix(path: str, messages: Sequence[bytes]) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
-        to.settimeout(PATIENCE_S)
-        try:
-            to.connect(path)
-        except OSError as error:
-            if error.errno != errno.EPROTOTYPE:
-                raise
-        else:
+    to, datagrams = _connected_unix(path)
+    with to:
+        if datagrams:
             for message in messages:
                 to.send(message)
-            return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as to:
+        else:
+            to.sendall(b"".join(message + b"\n" for message in messages))
+            _end(to)
+
+
+def _connected_unix(path: str) -> tuple[socket.socket, bool]:
+    """Return a connection to a socket, and whether it is one of datagrams."""
+    try:
+        return _connected(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), path), True
+    except OSError as error:
+        if error.errno != errno.EPROTOTYPE:
+            raise
+    return _connected(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM), path), False
+
+
+def _connected(to: socket.socket, address: Any) -> socket.socket:
+    try:
         to.settimeout(PATIENCE_S)
-        to.connect(path)
-        to.sendall(b"".join(message + b"\n" for message in messages))
-        _end(to)
+        to.connect(address)
+    except BaseException:
+        to.close()
+        raise
+    return to
 
 
 def _send_stream(receiver: SyslogReceiver, messages: Sequence[bytes]) -> None:

@@ -19,7 +19,7 @@ from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.service.audit.receivers import append_lines, send_to_syslog, syslog_message, time_text
 from mlp_hub.service.config import AuditPolicy, SyslogReceiver
 from mlp_hub.service.health.problems import Problem
-from mlp_hub.service.support.backoff import wait_after
+from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import ShippedLink
 from mlp_hub.store.tx import Tx
@@ -81,20 +81,18 @@ class _ShippingLine:
             await asyncio.gather(task, return_exceptions=True)
 
     async def _run(self) -> None:
-        failures = 0
+        retry = RetryWaits(self._policy.ship_retry_s, RETRY_MOST_S)
         while True:
+            passed = more = False
             try:
-                more = await self.turn()
-                failures = 0
+                more, passed = await self.turn(), True
             except Exception as error:
-                failures += 1
                 if isinstance(error, OSError):
                     log.warning("the audit log is not shipped to the %s: %s", self.delay.place, error)
                 else:
                     log.exception("shipping the audit log to the %s failed", self.delay.place)
-                await asyncio.sleep(wait_after(failures, self._policy.ship_retry_s, RETRY_MOST_S))
-                continue
-            if not more:
+            await retry.after(passed=passed)
+            if passed and not more:
                 await asyncio.sleep(self._policy.ship_poll_s)
 
     async def turn(self) -> bool:

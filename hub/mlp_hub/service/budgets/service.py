@@ -32,7 +32,7 @@ from mlp_hub.service.accounting.sums import (
     parts_of,
     stored_sums,
 )
-from mlp_hub.service.budgets.wire import BudgetStanding, budget_of, budget_to
+from mlp_hub.service.budgets.wire import BudgetStanding, budget_of, budget_to, uncounted
 from mlp_hub.service.support.people_notices import SubscribedNotices
 from mlp_hub.service.tenants.places import tenants_of
 from mlp_hub.store import Database, Tx
@@ -273,8 +273,11 @@ class _SpentSums:
 
     def standing(self, budget: TeamBudget) -> BudgetStanding:
         """Return the standing in the present period."""
-        period = budget.period_at(day_at(self._now))
-        return BudgetStanding(budget, period, None if period is None else self._spent(budget, period))
+        today = day_at(self._now)
+        period = budget.period_at(today)
+        spent = None if period is None else self._spent(budget, period)
+        currency = None if self._prices is None else self._prices.currency
+        return BudgetStanding(budget, period, spent, uncounted(budget, currency, today))
 
     def ended(self, budget: TeamBudget) -> BudgetStanding | None:
         """Return the standing at the end of the period that was looked at last; None where that is not over."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,11 +19,14 @@ from mlp_hub.domain.jobs.job import FINAL, Job
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.config import ExportPolicy
 from mlp_hub.service.exports.backlog import MOST_JOBS, ExportBacklog
-from mlp_hub.service.exports.parts import ExportPart, part_of, request_of
+from mlp_hub.service.exports.doubts import ExportDoubts
+from mlp_hub.service.exports.parts import ExportPart, part_of, points_of, request_of
+from mlp_hub.service.exports.sizes import RequestSizes
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.backoff import KeyedBackoff, wait_after
+from mlp_hub.service.support.point_targets import KINDS
+from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Appended, ExportCursor
 from mlp_hub.store.tx import Tx
@@ -35,33 +37,8 @@ GATHER_S = 5.0
 """Tuning: seconds between two requests if nothing is behind: fewer requests with more, fresher curves with less."""
 RETRY_S, RETRY_MOST_S = 1.0, 60.0
 """Tuning: seconds until the next request to a target that does not answer, at first and at most; the same for a job that it fails at."""
-DOUBT_MOST_S = 3600.0
-"""Tuning: seconds until the next try of a job that the target does not take while it takes others, at most."""
-MOST_DOUBTS = 12
-"""Tuning: times that the target takes others and not a job, after which the points of that are dropped: the waits double, an hour in all."""
-PROBES = 8
-"""Tuning: requests of one job each after a request that the target did not take: how soon others are found that it takes, for load."""
-MOST_FAULTS = 6
-"""Tuning: faults of the target in a row at the same points, after which these are dropped: it may never take them."""
-LEAST_VALUES = 100
-"""Given: values of the largest point: no request can be asked to have fewer."""
 LOAD_JOBS = 1000
 """Tuning: jobs behind that are read at a time after a start."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetKind:
-    """Properties of a kind of target.
-
-    `title` is its name in sentences. A request has `jobs` jobs at most, and about `values` values. `abreast` requests are sent at a
-    time. `ends`: the end of a job is sent too.
-    """
-
-    title: str
-    jobs: int
-    values: int
-    abreast: int
-    ends: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +62,6 @@ class ExportTurn:
     full: bool
 
 
-KINDS: Mapping[str, TargetKind] = {
-    "otlp": TargetKind("OTLP", jobs=50, values=5000, abreast=1, ends=False),
-    "mlflow": TargetKind("MLflow", jobs=1, values=1000, abreast=4, ends=True),
-}
-"""All kinds of targets, by the names of `ExportPolicy`."""
-
-
 class PointExporter:
     """Exporter to one target. `behind` is the number of points that wait, `trouble` why the target takes none now."""
 
@@ -110,20 +80,17 @@ class PointExporter:
         self._db = db
         self._sender = sender
         self._policy = policy
-        self._of = KINDS[policy.kind]
+        self._title = KINDS[policy.kind].title
+        self._ends = KINDS[policy.kind].ends
         # another address is another target, which has none of the points
         self._name = f"{policy.kind}-{hashlib.sha256(policy.address.encode()).hexdigest()[:16]}"
         self._events = events
-        self._gather_s, self._retry_s = gather_s, retry_s
+        self._gather_s = gather_s
         self._backlog = ExportBacklog()
         self._wanted: dict[str, bool] = {}  # jobs that report, and whether their points are exported
-        self._jobs = self._of.jobs  # in one request; one after a request that the target did not take
-        self._doubted: dict[str, None] = {}  # jobs that it did not take since it took one
-        self._doubts: Counter[str] = Counter()  # how often it took others and not this job
-        self._values = self._of.values  # in one request; fewer after one that was too large or too slow
-        self._failures = 0  # in a row
-        self._faults: KeyedBackoff[str] = KeyedBackoff(retry_s, RETRY_MOST_S)
-        self._tried: dict[str, int] = {}  # faults of the target by job
+        self._sizes = RequestSizes(KINDS[policy.kind])
+        self._doubts = ExportDoubts(retry_s, RETRY_MOST_S)
+        self._retry = RetryWaits(retry_s, RETRY_MOST_S)
         self._refused: set[str] = set()  # jobs whose first refusal was logged
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -202,11 +169,9 @@ class PointExporter:
             except LeaseLost:
                 return
             except Exception:
-                log.exception("exporting metric points to %s failed; it is tried again", self._of.title)
+                log.exception("exporting metric points to %s failed; it is tried again", self._title)
                 passed = False
-            self._failures = 0 if passed else self._failures + 1
-            if self._failures:
-                await asyncio.sleep(wait_after(self._failures, self._retry_s, RETRY_MOST_S))
+            await self._retry.after(passed=passed)
 
     async def _load(self) -> None:
         """Read which jobs are behind: at the start, and after there were more than memory takes."""
@@ -228,8 +193,7 @@ class PointExporter:
 
     async def _turn(self, now: float) -> tuple[bool, bool]:
         """Hand on some points; return whether the target answered, and whether there may be more at once."""
-        jobs = self._jobs
-        abreast = max(PROBES, self._of.abreast) if self._doubted else self._of.abreast
+        jobs, abreast = self._sizes.jobs, self._sizes.abreast(doubts=bool(self._doubts))
         most = jobs * abreast
         uids = self._backlog.turn(now, most)
         if not uids:
@@ -251,13 +215,11 @@ class PointExporter:
 
         A filter before a target may refuse the words of one job as if the token was wrong. So all others have their turns first.
         """
-        self._jobs = min(self._of.jobs, 2 * self._jobs) if all_passed else 1
-        if passed and self._doubted:
+        self._sizes.answered(all_taken=all_passed)
+        if passed:
             now = asyncio.get_running_loop().time()
-            for uid in self._doubted:
-                self._doubts[uid] += 1
-                self._backlog.put_aside(uid, now + wait_after(self._doubts[uid], self._retry_s, DOUBT_MOST_S))
-            self._doubted.clear()
+            for uid, wait in self._doubts.others_taken():
+                self._backlog.put_aside(uid, now + wait)
 
     def _read(self, tx: Tx, *, uids: Sequence[str], jobs: int, abreast: int) -> ExportTurn:
         lots: list[list[ExportPart]] = []
@@ -270,14 +232,14 @@ class PointExporter:
                 if len(lots) == abreast:
                     full = True
                     break
-                left = self._values
+                left = self._sizes.values
             if left <= 0:
                 full = True  # it has its turn in the next request
                 break
             part = part_of(tx, self._name, uid, left)
             if part is None:
                 gone.append(uid)
-            elif not part.points and not (part.ends and self._of.ends):
+            elif not part.points and not (part.ends and self._ends):
                 rest.append(_after(part, ""))
             else:
                 if not lots or len(lots[-1]) == jobs:
@@ -285,7 +247,7 @@ class PointExporter:
                 lots[-1].append(part)
                 left -= sum(len(p.values) for p in part.points)
                 full = full or not part.whole
-        return ExportTurn([(lot, request_of(lot, self._policy.headers)) for lot in lots], gone, rest, full)
+        return ExportTurn([(lot, request_of(lot, self._policy)) for lot in lots], gone, rest, full)
 
     async def _send(self, parts: Sequence[ExportPart], data: str) -> tuple[list[SettledPart], bool]:
         """Send a lot; return the cursors to store, and whether the target answered."""
@@ -297,17 +259,15 @@ class PointExporter:
             return [SettledPart(_after(part, target)) for part in parts], True
         if why == "later":
             return self._later(parts, said, target), False
-        if why == "too-large" and self._values > LEAST_VALUES:
-            self._values = max(LEAST_VALUES, self._values // 2)
+        if why == "too-large" and self._sizes.too_large():
             return _kept(parts, target), True
         if len(parts) > 1:  # one of them is the reason
             return await self._send_each(parts)
         (part,) = parts
         uid = part.job.uid
-        if why == "fault" and self._tried.get(uid, 0) + 1 < MOST_FAULTS:
-            self._tried[uid] = self._tried.get(uid, 0) + 1
+        if why == "fault" and (wait := self._doubts.failed(uid)) is not None:
             self._events.export_failures.add(self.kind)
-            self._backlog.put_aside(uid, asyncio.get_running_loop().time() + self._faults.failed(uid))
+            self._backlog.put_aside(uid, asyncio.get_running_loop().time() + wait)
             return _kept(parts, target), True
         self._drop(part, said)
         return [SettledPart(_after(part, target))], True
@@ -315,22 +275,19 @@ class PointExporter:
     def _later(self, parts: Sequence[ExportPart], said: Mapping[str, Any], target: str) -> list[SettledPart]:
         """Let others have their turns first; drop the points of a job if the target took others all the time."""
         if said.get("code") == "silent":  # or too slow for as many
-            self._values = max(LEAST_VALUES, self._values // 2)
+            self._sizes.too_large()
         self._cannot(said)
         for part in parts:
             self._backlog.rotate(part.job.uid)
-        if len(parts) == 1:
-            uid = parts[0].job.uid
-            if self._doubts[uid] >= MOST_DOUBTS:
-                self._drop(parts[0], said)
-                return [SettledPart(_after(parts[0], target))]
-            self._doubted[uid] = None
+        if len(parts) == 1 and self._doubts.not_taken(parts[0].job.uid):
+            self._drop(parts[0], said)
+            return [SettledPart(_after(parts[0], target))]
         return _kept(parts, target)
 
     async def _send_each(self, parts: Sequence[ExportPart]) -> tuple[list[SettledPart], bool]:
         found: list[SettledPart] = []
         for part in parts:
-            settled, answered = await self._send([part], request_of([part], self._policy.headers))
+            settled, answered = await self._send([part], request_of([part], self._policy))
             found += settled
             if not answered:
                 return found, False
@@ -340,41 +297,37 @@ class PointExporter:
 
     def _took(self, parts: Sequence[ExportPart], rejected: int) -> None:
         if self.trouble is not None:
-            log.warning("%s takes metric points again", self._of.title)
+            log.warning("%s takes metric points again", self._title)
         self.trouble = None
-        points = sum(len(part.points) for part in parts)
-        left_out = min(rejected, points)
+        points, left_out = sum(len(part.points) for part in parts), points_of(parts, rejected)
         if left_out:
-            log.warning("%s left out %d values of metric points of jobs", self._of.title, rejected)
+            log.warning(
+                "%s left out %d values of %d metric points of jobs or more", self._title, rejected, left_out
+            )
         self._events.exported.add(self.kind, "sent", amount=points - left_out)
         self._events.exported.add(self.kind, "dropped", amount=left_out)
-        self._values = min(self._of.values, self._values + LEAST_VALUES)
+        self._sizes.taken()
         for part in parts:
-            self._tried.pop(part.job.uid, None)
-            self._faults.forget(part.job.uid)
-            self._doubts.pop(part.job.uid, None)
-            self._doubted.pop(part.job.uid, None)
+            self._doubts.forget(part.job.uid)
 
     def _cannot(self, said: Mapping[str, Any]) -> None:
         self._events.export_failures.add(self.kind)
         if self.trouble is None:
-            log.warning("metric points wait, because %s does not take them: %s", self._of.title, _words(said))
+            log.warning("metric points wait, because %s does not take them: %s", self._title, _words(said))
         self.trouble = msg(
             "metric points cannot be handed on to {target} at the moment. They wait, and nothing is lost",
-            target=self._of.title,
+            target=self._title,
         )
 
     def _drop(self, part: ExportPart, said: Mapping[str, Any]) -> None:
         uid = part.job.uid
-        self._tried.pop(uid, None)
-        self._faults.forget(uid)
-        self._doubted.pop(uid, None)
+        self._doubts.dropped(uid)
         self._events.exported.add(self.kind, "dropped", amount=len(part.points))
         if uid not in self._refused:
             self._refused.add(uid)
             log.warning(
                 "%s refused %d metric points of the job %s, which are dropped: %s",
-                *(self._of.title, len(part.points), uid, _words(said)),
+                *(self._title, len(part.points), uid, _words(said)),
             )
 
     def _forget(self, uid: str) -> None:
@@ -383,16 +336,13 @@ class PointExporter:
         if left:
             self._events.exported.add(self.kind, "dropped", amount=left)
             log.warning(
-                "%d metric points of a job were not exported to %s: it was deleted", left, self._of.title
+                "%d metric points of a job were not exported to %s: it was deleted", left, self._title
             )
         self._over(uid)
 
     def _over(self, uid: str) -> None:
         self._wanted.pop(uid, None)
-        self._tried.pop(uid, None)
-        self._faults.forget(uid)
-        self._doubts.pop(uid, None)
-        self._doubted.pop(uid, None)
+        self._doubts.forget(uid)
         self._refused.discard(uid)
 
     async def _store(self, settled: Sequence[SettledPart], rest: Sequence[ExportCursor]) -> None:

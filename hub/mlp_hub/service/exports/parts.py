@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mlp_hub.domain.jobs.job import FINAL, Job, Phase
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.service.config import ExportPolicy
 from mlp_hub.store.records import ExportCursor, StoredPoint
 from mlp_hub.store.tx import Tx
 
@@ -74,6 +75,21 @@ def part_of(tx: Tx, exporter: str, uid: str, values: int) -> ExportPart | None:
     return ExportPart(job, cursor, points[:fit], whole and fit == len(points))
 
 
-def request_of(parts: Sequence[ExportPart], headers: Mapping[str, str]) -> str:
+def points_of(parts: Sequence[ExportPart], values: int) -> int:
+    """Return how many points of these parts lack a value, at least, if a target left out a number of `values`.
+
+    A target tells the number of values, and not whose they are. A point has as many values as the program reported together.
+    """
+    found = 0
+    for size in sorted((len(point.values) for part in parts for point in part.points), reverse=True):
+        if values <= 0:
+            break
+        values -= size
+        found += 1
+    return found
+
+
+def request_of(parts: Sequence[ExportPart], policy: ExportPolicy) -> str:
     """Return parts as JSON for the sending process; values that are not finite are as Python writes and reads them."""
-    return json.dumps({"headers": dict(headers), "jobs": [part.data() for part in parts]})
+    target = {"headers": dict(policy.headers), "ca": policy.ca, "packed": policy.packed}
+    return json.dumps({**target, "jobs": [part.data() for part in parts]})

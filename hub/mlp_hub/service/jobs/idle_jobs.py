@@ -19,18 +19,18 @@ from mlp_api.jobs import idle_jobs as api
 from mlp_api.jobs import jobs as jobs_api
 from mlp_hub.domain.errors import MLPError, Reason, Refused
 from mlp_hub.domain.jobs import idle_gpus
-from mlp_hub.domain.jobs.idle_gpus import LONG_S, GpuIdle, IdleJobPolicy
+from mlp_hub.domain.jobs.idle_gpus import LONG_S, GpuIdle
 from mlp_hub.domain.jobs.job import PHASES, Job, Phase, Target
 from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenants.account_names import THE_HUB
-from mlp_hub.domain.tenants.tenant import no_such_tenant
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
-from mlp_hub.executors.base import Executor
+from mlp_hub.domain.workload.idle_policy import IdleKind
+from mlp_hub.executors.base import AttemptWork, Executor
 from mlp_hub.service.jobs import wire
 from mlp_hub.service.jobs.wire import ends_of
 from mlp_hub.service.lifecycle.targets import store_aimed
-from mlp_hub.service.quota.idle_servers import HOUR_S, MINUTE_S, MOST_PASSED_S, USUAL_GRACE_S
+from mlp_hub.service.quota.idle_policies import HOUR_S, MOST_PASSED_S
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.support.runs import found_job
@@ -70,7 +70,8 @@ class _Seen:
     def stored(self) -> GpuIdle | None:
         """The part that is stored with the job: nothing of one that works, or whose team has no policy."""
         idle = self.idle
-        if idle.kept_s > 0 or idle.left_s is not None or (self.ruled and idle.idle_s >= SHOWN_S):
+        shown = self.ruled and (idle.idle_s >= SHOWN_S or idle.claims)
+        if shown or idle.kept_s > 0 or idle.left_s is not None:
             return idle
         return None
 
@@ -107,13 +108,13 @@ class IdleJobs:
     # ------------------------------------------------------------- answers
 
     def long_idle(self, tenant: str | None = None) -> list[tuple[Job, GpuIdle]]:
-        """List the running jobs of a tenant, or of all, whose GPUs were not used for long, or that count down; the longest first."""
+        """List the running jobs of a tenant, or of all, whose GPUs were not used for long, that count down, or that claim to work; the longest first."""
         found = []
         for uid, (attempt, idle) in self._idle.items():
             job = self._board.holding.get(uid)
             if job is None or job.attempt != attempt or tenant not in (None, job.spec.tenant):
                 continue
-            if idle.idle_s >= LONG_S or idle.left_s is not None:
+            if idle.idle_s >= LONG_S or idle.left_s is not None or idle.claims:
                 found.append((job, idle))
         return sorted(found, key=lambda one: (-one[1].idle_s, one[0].uid))
 
@@ -136,7 +137,7 @@ class IdleJobs:
             def work(tx: Tx, changes: Changes) -> Job:
                 job = found_job(tx, context, user, name)
                 check_counted(job)
-                if tx.idle_job_policies.get(job.spec.tenant) is None:
+                if tx.idle_policies(IdleKind.JOB).get(job.spec.tenant) is None:
                     raise Refused(
                         Reason.WRONG_STATE,
                         msg(
@@ -166,31 +167,6 @@ class IdleJobs:
         attempt, idle = self._idle.get(job.uid, ("", GpuIdle()))
         return idle if attempt == job.attempt else GpuIdle()
 
-    # -------------------------------------------------------------- policy
-
-    async def policy(self, tenant: str) -> api.TenantIdleJobPolicy:
-        """Return a tenant's policy."""
-        return _policy_to_wire(await self._board.db.read(lambda tx: tx.idle_job_policies.get(tenant)))
-
-    async def set_policy(
-        self, tenant: str, asked: api.IdleJobPolicySet, *, actor: str
-    ) -> api.TenantIdleJobPolicy:
-        """Store a tenant's policy. Raises `NotFound`."""
-        new = IdleJobPolicy(tenant, asked.after_minutes * MINUTE_S, asked.grace_minutes * MINUTE_S)
-
-        def work(tx: Tx) -> None:
-            if tx.tenants.get(tenant) is None:
-                raise no_such_tenant(tenant)
-            if new.after_s:
-                tx.idle_job_policies.put(new)
-            else:
-                tx.idle_job_policies.remove(tenant)
-            detail = {"after_minutes": asked.after_minutes, "grace_minutes": asked.grace_minutes}
-            tx.audit.add(self._clock(), actor, "tenant.idle_job_policy", tenant, tenant=tenant, detail=detail)
-
-        await self._board.db.write(work)
-        return _policy_to_wire(new if new.after_s else None)
-
     # --------------------------------------------------------------- looks
 
     async def look(self) -> None:
@@ -204,27 +180,27 @@ class IdleJobs:
                 self._idle = {}
                 return
             works = await self._works(jobs)
-            policies = await self._board.db.read(
-                lambda tx: {one.tenant: one for one in tx.idle_job_policies.all()}
-            )
+            policies = await self._board.db.read(lambda tx: tx.idle_policies(IdleKind.JOB).all())
             seen = []
             for job in jobs:
-                policy, does = policies.get(job.spec.tenant), works.get(job.attempt)
-                idle = self._of(job).after(passed, does, policy)
+                policy = policies.get(job.spec.tenant)
+                does, claims = works.get(job.attempt, (None, False))
+                idle = replace(self._of(job).after(passed, does, policy), claims=claims)
                 seen.append(_Seen(job, idle, does is False, policy is not None))
             self._idle = {one.job.uid: (one.job.attempt, one.idle) for one in seen}
             changed = [one for one in seen if one.due or _differs(one.job.idle, one.stored)]
             if changed:
                 self._notices.notify(await self._board.commit(lambda tx, c: self._store(tx, c, changed)))
 
-    async def _works(self, jobs: list[Job]) -> Mapping[str, bool | None]:
+    async def _works(self, jobs: list[Job]) -> Mapping[str, tuple[bool | None, bool]]:
+        """Return of each attempt whether it works, and whether it claims to work."""
         try:
             async with asyncio.timeout(MEASURED_S):
                 found = await self._executor.work_of([job.attempt for job in jobs])
         except (OSError, MLPError) as error:
             log.info("the work of GPUs is not known now: %s", error)
             return {}
-        return {attempt: idle_gpus.works(one.gpu, one.cores) for attempt, one in found.items()}
+        return {attempt: _judged(one) for attempt, one in found.items()}
 
     def _store(self, tx: Tx, changes: Changes, seen: list[_Seen]) -> set[str]:
         told: set[str] = set()
@@ -256,6 +232,12 @@ class IdleJobs:
         action = "job.suspend" if target is Target.SUSPEND else "job.cancel"
         tx.audit.add(now, THE_HUB, action, job.title, tenant=job.spec.tenant, detail=detail)
         return self._notices.about_job(tx, stored, NoticeKind.IDLE_JOB, words)
+
+
+def _judged(work: AttemptWork) -> tuple[bool | None, bool]:
+    values = work.gpu, work.cores
+    reported = {"gpu_reported": work.gpu_reported, "cores_reported": work.cores_reported}
+    return idle_gpus.works(*values, **reported), idle_gpus.claims_work(*values, **reported)
 
 
 def is_counted(job: Job) -> bool:
@@ -290,6 +272,8 @@ def _differs(stored: GpuIdle | None, now: GpuIdle | None) -> bool:
     """Return whether a change is worth a write: each second of a countdown, and some of an idle time."""
     if stored is None or now is None or stored.left_s is not None or now.left_s is not None:
         return stored != now
+    if stored.claims is not now.claims:
+        return True
     return bool(stored.kept_s) is not bool(now.kept_s) or abs(stored.idle_s - now.idle_s) >= STORED_EVERY_S
 
 
@@ -341,11 +325,3 @@ def _ended(job: Job, idle: GpuIdle) -> Message:
             **said,
         )
     return msg("cancelled: it did not use its GPUs for {time}, and the policy of {tenant} ends that", **said)
-
-
-def _policy_to_wire(policy: IdleJobPolicy | None) -> api.TenantIdleJobPolicy:
-    if policy is None:
-        return api.TenantIdleJobPolicy(after_minutes=0, grace_minutes=USUAL_GRACE_S // MINUTE_S)
-    return api.TenantIdleJobPolicy(
-        after_minutes=policy.after_s // MINUTE_S, grace_minutes=policy.grace_s // MINUTE_S
-    )

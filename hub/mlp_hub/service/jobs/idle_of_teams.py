@@ -17,6 +17,7 @@ from mlp_hub.domain.jobs.idle_gpus import LONG_S
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.domain.resources import Resources, units
 from mlp_hub.domain.tenants.tenant import Role
+from mlp_hub.domain.workload.idle_policy import IdleKind
 from mlp_hub.service.config import DAY_S
 from mlp_hub.service.jobs.idle_jobs import IdleJobs
 from mlp_hub.service.jobs.wire import ends_of
@@ -63,7 +64,10 @@ class IdleOfTeams:
     async def of_team(self, tenant: str) -> list[IdleHolding]:
         """List the servers and jobs of a tenant that were not used for an hour, or that count down; the longest idle first."""
         servers, jobs = await self._db.read(
-            lambda tx: (tx.idle_policies.get(tenant), tx.idle_job_policies.get(tenant))
+            lambda tx: (
+                tx.idle_policies(IdleKind.SERVER).get(tenant),
+                tx.idle_policies(IdleKind.JOB).get(tenant),
+            )
         )
         now = self._clock()
         found = []
@@ -96,6 +100,7 @@ class IdleOfTeams:
                     left_s=idle.left_s,
                     kept_s=idle.kept_s,
                     ends=None if jobs is None else ends_of(job),
+                    claims=idle.claims,
                     **held,
                 )
             )

@@ -149,11 +149,17 @@ def _insert(tx: Tx, changes: Changes, lot: Sequence[_New]) -> list[Job | Excepti
     new = [job for job in new if job.uid in stored]
     kept = {one.job.uid: one.kept for one in plain}
     for job in new:
-        keep(tx, job, kept[job.uid])
+        _keep(tx, changes, job, kept[job.uid])
     changes.jobs += new
     if new:
         changes.add_events(tx, [(job.uid, _submission(job)) for job in new], new[0].submitted_at)
     return [answers[one.job.uid] for one in lot]
+
+
+def _keep(tx: Tx, changes: Changes, job: Job, kept: KeptRun) -> None:
+    keep(tx, job, kept)
+    if kept.origin.program is not None:
+        changes.programs[job.uid] = kept.origin.program
 
 
 def _looked_at(tx: Tx, job: Job) -> Job | Refused:
@@ -238,7 +244,7 @@ def _insert_once(tx: Tx, changes: Changes, one: _New, once: Once) -> Job | Excep
     tx.users.ensure(user, now)
     if not tx.jobs.insert(job):
         return _raced()
-    keep(tx, job, one.kept)
+    _keep(tx, changes, job, one.kept)
     changes.jobs.append(job)
     changes.add_event(tx, job.uid, now, _submission(job))
     tx.idempotency.put(user, once.key, Remembered(once.fingerprint, job.uid), now)

@@ -189,7 +189,9 @@ def idle_to(job: Job) -> JobIdle | None:
     idle = job.idle
     if idle is None:
         return None
-    return JobIdle(idle_s=idle.idle_s, left_s=idle.left_s, kept_s=idle.kept_s, ends=ends_of(job))
+    return JobIdle(
+        idle_s=idle.idle_s, left_s=idle.left_s, kept_s=idle.kept_s, ends=ends_of(job), claims=idle.claims
+    )
 
 
 def rank_to(rank: RankStatus) -> jobs_api.Rank:
@@ -207,6 +209,7 @@ def rank_to(rank: RankStatus) -> jobs_api.Rank:
         cpu_peak=rank.cpu_peak,
         ram_mean=rank.ram_mean,
         ram_peak=rank.ram_peak,
+        reported=rank.reported,
     )
 
 

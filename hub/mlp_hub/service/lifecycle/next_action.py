@@ -13,13 +13,11 @@ the recovery.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mlp_hub.domain.changed import changed
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.jobs.job import (
-    ALIVE,
-    JOB_MACHINE,
     Cause,
     Failure,
     Hint,
@@ -27,120 +25,44 @@ from mlp_hub.domain.jobs.job import (
     Phase,
     RankStatus,
     Target,
-    wait_ends,
 )
-from mlp_hub.domain.jobs.stages import NO_TIMES, SEEN_BY_EXECUTORS, STAGES, StageTimes, StartStage
 from mlp_hub.executors.base import AttemptPhase, Observation
+from mlp_hub.service.lifecycle.actions import (
+    Action,
+    AddSteps,
+    CheckAgain,
+    Collect,
+    Erase,
+    Forget,
+    Kill,
+    Relimit,
+    Start,
+    Stop,
+    SweepPoints,
+    Update,
+)
 from mlp_hub.service.lifecycle.messages import (
     OUTPUT_CUT,
     REMARKS,
-    came_to_end,
     ended,
-    killed_for_memory,
-    lines_lost,
     ranks_on,
     remedy,
     took,
 )
+from mlp_hub.service.lifecycle.turn import KILL_MARGIN_S, Turn, move_job
 from mlp_hub.service.state.moves import Move, Step
 from mlp_language.message import Message, msg, msgs, to_data
 
-KILL_MARGIN_S = 10.0
-"""Safety: seconds after its grace or its time limit at which the service kills a job, if the executor has not ended it, and then
-the seconds until its attempt is given up: no job outlives its limit for an executor that does not act."""
 STARTS_SOON_S = 2.0
 """Tuning: seconds after its admission in which the stages of a start are not stored one by one: a quick one stores all of them
 as it runs, in the transaction that there is anyway."""
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
-    """Store what changed within the phase; steps are of stages that it came to."""
-
-    job: Job
-    steps: tuple[Step, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Tell the executor to start the present attempt."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stop:
-    """Ask all ranks to end."""
-
-    grace_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """End all ranks at once, whatever state they are in; their traces stay."""
-
-    failure: Failure | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AddSteps:
-    """Store steps of the timeline, by themselves."""
-
-    steps: tuple[Step, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Collect:
-    """Bring what the present attempt left to where it is read from."""
-
-
-@dataclass(frozen=True, slots=True)
-class SweepPoints:
-    """Take in the metric points that were reported and never delivered."""
-
-
-@dataclass(frozen=True, slots=True)
-class Forget:
-    """Kill what is left of the present attempt and remove its traces."""
-
-
-@dataclass(frozen=True, slots=True)
-class Erase:
-    """Remove the job's directory, then its record."""
-
-
-@dataclass(frozen=True, slots=True)
-class Relimit:
-    """Give the present attempt the time limit that the job has now, in seconds from its start."""
-
-    time_limit: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckAgain:
-    """Nothing to do before this time, unless something happens."""
-
-    at: float
-
-
-Action = (
-    Move
-    | Update
-    | Start
-    | Stop
-    | Relimit
-    | Kill
-    | AddSteps
-    | Collect
-    | SweepPoints
-    | Forget
-    | Erase
-    | CheckAgain
-)
 A = AttemptPhase
 P = Phase
 T = Target
 _GOES_ON = frozenset({"pending", "running"})
 _GONE = frozenset({A.ABSENT, A.STOPPED, A.LOST})
-_TO_CANCELLED = frozenset({P.CANCELLING, P.CANCELLED})
 _NOT_AGAIN = frozenset({Cause.TIME_LIMIT, Cause.START_FAILED, Cause.DISK, Cause.OUT_OF_MEMORY})
 _CUT = Step("output-lost", OUTPUT_CUT, once=True)
 _STOPPING: Mapping[Target, tuple[Phase, Message]] = {
@@ -172,7 +94,7 @@ def decide(  # noqa: PLR0917 - all that is known of a job
     end (None: not yet, as far as it knows), `watched_s` for how long it has seen the attempt run, by a clock that nobody sets
     (None: since its start). An empty list means: nothing, until something happens.
     """
-    return _TABLE[job.phase](_Turn(job, seen, now, grace_s, stop_sent_at, watched_s))
+    return _TABLE[job.phase](Turn(job, seen, now, grace_s, stop_sent_at, watched_s))
 
 
 def grace_note(job: Job) -> Message | None:
@@ -196,117 +118,14 @@ def give_up_starting(job: Job, error: Message | str, tries: int, now: float) -> 
         "cannot be started: {error}", "could not be started in {n} tries: {error}", n=tries, error=error
     )
     failure = Failure(Cause.START_FAILED, message=str(message), said=to_data(message))
-    return _move(
+    return move_job(
         job, P.FINISHING, "start-failed", message, Cause.START_FAILED, failure=failure, finished_at=now
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    job: Job
-    seen: Observation
-    now: float
-    grace_s: float
-    stop_sent_at: float | None
-    watched_s: float | None = None
-
-    def moved(
-        self, phase: Phase, kind: str, message: Message, reason: str | None = None, **changes: object
-    ) -> Move:
-        job = self.job
-        if phase is P.QUEUED:
-            changes["waiting_since"] = self.now
-        elif job.phase is P.QUEUED:
-            changes |= wait_ends(job, self.now)
-        before = self.passed
-        if phase not in ALIVE:
-            changes.setdefault("stages", NO_TIMES)
-            before = (*before, *self.of_its_end)
-        elif before:
-            changes["stages"] = self.stages
-        new = _moved(job, phase, message, reason, **changes)
-        return Move(job, new, Step(kind, message, reason), before)
-
-    @property
-    def was_killed(self) -> bool:
-        """Whether this process killed the attempt, as it did not end when it was asked to."""
-        sent = self.stop_sent_at
-        return sent is not None and self.now >= sent + self.grace_s + KILL_MARGIN_S
-
-    @property
-    def stages(self) -> StageTimes:
-        """Known stages of the ranks: if the executor forgets one, it stays."""
-        return self.job.stages.then(self.seen.stages)
-
-    @property
-    def passed(self) -> tuple[Step, ...]:
-        """Stages that the attempt came to and its timeline does not have yet."""
-        seen, job = self.seen, self.job
-        steps = [] if seen.stages == job.stages else _stages(job, seen)
-        over = seen.phase not in (A.ABSENT, A.STARTING, A.RUNNING)
-        if over and job.phase is P.STARTING and seen.started_at is not None:
-            # nobody saw it run: what says so elsewhere is the move to that phase
-            steps.append(Step(StartStage.STARTED.value, STAGES[StartStage.STARTED], at=seen.started_at))
-            steps.sort(key=lambda step: step.kind == StartStage.FIRST_LINE.value)
-        return tuple(steps)
-
-    @property
-    def of_its_end(self) -> tuple[Step, ...]:
-        """Steps of which nothing is known any more once the attempt is forgotten."""
-        seen, steps = self.seen, []
-        if seen.lost_lines:
-            steps.append(Step("output-lost", lines_lost(seen.lost_lines), once=True))
-        if seen.ending is not None:
-            at = seen.finished_at if seen.finished_at is not None else self.now
-            said = came_to_end(seen.ending, at, saves=self.job.spec.replica is None)
-            steps.append(Step("asked-to-end", said, at=at, once=True))
-        if seen.memory_kills:
-            steps.append(Step("memory-killed", killed_for_memory(seen.memory_kills), once=True))
-        return tuple(steps)
-
-    @property
-    def ran(self) -> float:
-        """Run time of the present attempt, which is over."""
-        began = self.job.started_at if self.job.started_at is not None else self.seen.started_at
-        ends = (self.job.finished_at, self.seen.finished_at, self.now)
-        end = next(at for at in ends if at is not None)
-        return 0.0 if began is None else max(end - began, 0.0)
-
-
-def _move(
-    job: Job, phase: Phase, kind: str, message: Message, reason: str | None = None, **changes: object
-) -> Move:
-    return Move(job, _moved(job, phase, message, reason, **changes), Step(kind, message, reason))
-
-
-def _moved(job: Job, phase: Phase, message: Message, reason: str | None, **changes: object) -> Job:
-    JOB_MACHINE.check(job.phase, phase, name=job.title)
-    if _was_told_why(job, phase):
-        reason, message = job.reason, job.message  # whoever asked for its end said why
-    if phase is not P.RUNNING and job.idle is not None:
-        changes["idle"] = None
-    return changed(job, phase=phase, reason=reason, message=message, **changes)
-
-
-def _was_told_why(job: Job, phase: Phase) -> bool:
-    """Return whether a job comes to a phase by the reason that it has: that of the platform, which asked for its end."""
-    if job.reason == Reason.STOPPED_EARLY or (job.reason == Reason.IDLE_GPUS and job.spec.trial is not None):
-        return phase in _TO_CANCELLED
-    return job.reason == Reason.IDLE_GPUS and phase is P.SUSPENDING
-
-
-def _stages(job: Job, seen: Observation) -> list[Step]:
-    """List the steps of stages that are new."""
-    return [
-        Step(stage.value, STAGES[stage], at=at)
-        for stage in SEEN_BY_EXECUTORS
-        if (at := seen.stages.time_of(stage)) is not None and job.stages.time_of(stage) is None
-    ]
-
-
 def start_of(job: Job) -> Move:
     """Return the move of an admitted job to start; the executor is asked once it is stored."""
-    return _move(job, P.STARTING, "starting", start_message(job), target=T.RUN, resize_to=())
+    return move_job(job, P.STARTING, "starting", start_message(job), target=T.RUN, resize_to=())
 
 
 def start_message(job: Job) -> Message:
@@ -343,10 +162,10 @@ def _finished(job: Job) -> Move:
         )
     else:
         message = msg("finished after {span}", span=took(job.ran_in_all))
-    return _move(job, P.FINISHED, "finished", message, progress=100)
+    return move_job(job, P.FINISHED, "finished", message, progress=100)
 
 
-def _queued(t: _Turn) -> list[Action]:
+def _queued(t: Turn) -> list[Action]:
     match t.job.target:
         case T.CANCEL | T.DELETE:
             return [
@@ -359,7 +178,7 @@ def _queued(t: _Turn) -> list[Action]:
             return []
 
 
-def _admitted(t: _Turn) -> list[Action]:
+def _admitted(t: Turn) -> list[Action]:
     # the executor has not heard of this attempt: it is told only once `starting` is stored
     match t.job.target:
         case T.CANCEL | T.DELETE:
@@ -376,7 +195,7 @@ def _admitted(t: _Turn) -> list[Action]:
             return [start_of(t.job), Start()]
 
 
-def _starting(t: _Turn) -> list[Action]:
+def _starting(t: Turn) -> list[Action]:
     if t.seen.phase is A.ABSENT:
         if t.job.target is T.RUN:
             return [Start()]
@@ -388,7 +207,7 @@ def _starting(t: _Turn) -> list[Action]:
     return _ended(t)
 
 
-def _still_starting(t: _Turn) -> list[Action]:
+def _still_starting(t: Turn) -> list[Action]:
     job, waits, passed = t.job, t.seen.waits, t.passed
     soon = (job.admitted_at or t.now) + STARTS_SOON_S
     actions: list[Action] = []
@@ -401,7 +220,7 @@ def _still_starting(t: _Turn) -> list[Action]:
     return actions if job is t.job else [Update(job, passed), *actions]
 
 
-def _running(t: _Turn) -> list[Action]:
+def _running(t: Turn) -> list[Action]:
     if t.seen.phase not in (A.STARTING, A.RUNNING):
         return _ended(t)
     actions: list[Action] = []
@@ -429,7 +248,7 @@ def _running(t: _Turn) -> list[Action]:
     return _unless_unwanted(t, actions)
 
 
-def _remarked(t: _Turn) -> tuple[Message, tuple[Step, ...]]:
+def _remarked(t: Turn) -> tuple[Message, tuple[Step, ...]]:
     """Return the message of the job while it runs, and the step of a new remark."""
     job, remark = t.job, t.seen.remark
     if remark is not None and remark != job.message:
@@ -439,27 +258,27 @@ def _remarked(t: _Turn) -> tuple[Message, tuple[Step, ...]]:
     return job.message, ()
 
 
-def _suspending(t: _Turn) -> list[Action]:
+def _suspending(t: Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE):
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message, reason = msg("suspended; it keeps its age in the queue"), Reason.SUSPENDED.value
         if t.job.reason == Reason.IDLE_GPUS:
             message, reason = t.job.message, t.job.reason
-        return _leave(t, t.moved(P.SUSPENDED, "suspended", message, reason, **_next_attempt(t)))
+        return _leave(t, t.moved(P.SUSPENDED, "suspended", message, reason, **t.next_attempt()))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 
-def _preempting(t: _Turn) -> list[Action]:
+def _preempting(t: Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND):
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message = msg("back in the queue with its age kept: the other job gets its resources")
-        return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
+        return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **t.next_attempt()))
     return _ended(t) if t.seen.phase in (A.SUCCEEDED, A.FAILED) else _see_to_its_end(t)
 
 
-def _resizing(t: _Turn) -> list[Action]:
+def _resizing(t: Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND, T.PREEMPT):
         return [_ask_to_end(t), Stop(t.grace_s)]
     if t.seen.phase in (A.ABSENT, A.STOPPED) or (t.seen.phase is A.LOST and t.was_killed):
@@ -471,7 +290,7 @@ def _resizing(t: _Turn) -> list[Action]:
             where=ranks_on(t.job.resize_to),
         )
         changes = {
-            **_next_attempt(t),
+            **t.next_attempt(),
             "placement": t.job.resize_to,
             "admitted_at": t.now,
             "ran_before": t.job.ran_before + t.ran,
@@ -482,7 +301,7 @@ def _resizing(t: _Turn) -> list[Action]:
     return _see_to_its_end(t)
 
 
-def _cancelling(t: _Turn) -> list[Action]:
+def _cancelling(t: Turn) -> list[Action]:
     if t.seen.phase is A.SUCCEEDED:
         return _ended(t)  # it was quicker than its user
     if t.seen.phase in _GONE or t.seen.phase is A.FAILED:
@@ -499,7 +318,7 @@ def _over(rank: RankStatus) -> RankStatus:
     return rank if rank.state not in _GOES_ON else replace(rank, state="stopped", cpu=None, ram=None)
 
 
-def _suspended(t: _Turn) -> list[Action]:
+def _suspended(t: Turn) -> list[Action]:
     match t.job.target:
         case T.CANCEL | T.DELETE:
             message = msg("cancelled while suspended")
@@ -511,7 +330,7 @@ def _suspended(t: _Turn) -> list[Action]:
             return []
 
 
-def _finish(t: _Turn) -> list[Action]:
+def _finish(t: Turn) -> list[Action]:
     job, failure = t.job, t.job.failure
     if failure is None:
         return _leave(t, _finished(job))
@@ -520,7 +339,7 @@ def _finish(t: _Turn) -> list[Action]:
         return _leave(t, t.moved(P.CANCELLED, "cancelled", msg("cancelled"), failure=None))
     if failure.cause is Cause.NODE_LOST:
         message = msg("back in the queue with its age kept, no retry used up: {what}", what=what)
-        return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **_next_attempt(t)))
+        return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **t.next_attempt()))
     may_retry = failure.cause not in _NOT_AGAIN
     if may_retry and job.failures < job.spec.retries:
         message = msg(
@@ -529,7 +348,7 @@ def _finish(t: _Turn) -> list[Action]:
             retries=job.spec.retries,
             what=what,
         )
-        changes = {**_next_attempt(t), "failures": job.failures + 1}
+        changes = {**t.next_attempt(), "failures": job.failures + 1}
         return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **changes))
     if failure.cause is Cause.OUT_OF_MEMORY:
         hint = Hint.SAME_MEMORY if job.failures < job.spec.retries else Hint.MORE_MEMORY
@@ -540,17 +359,17 @@ def _finish(t: _Turn) -> list[Action]:
     return _leave(t, t.moved(P.FAILED, "failed", what, failure.cause.value, failure=failure))
 
 
-def _final(t: _Turn) -> list[Action]:
+def _final(t: Turn) -> list[Action]:
     if t.job.target is T.DELETE:
         return [t.moved(P.DELETING, "deleting", msg("its files are removed"))]
     return []
 
 
-def _deleting(_: _Turn) -> list[Action]:
+def _deleting(_: Turn) -> list[Action]:
     return [Forget(), Erase()]
 
 
-_TABLE: Mapping[Phase, Callable[[_Turn], list[Action]]] = {
+_TABLE: Mapping[Phase, Callable[[Turn], list[Action]]] = {
     P.QUEUED: _queued,
     P.ADMITTED: _admitted,
     P.STARTING: _starting,
@@ -568,16 +387,16 @@ _TABLE: Mapping[Phase, Callable[[_Turn], list[Action]]] = {
 }
 
 
-def _ask_to_end(t: _Turn) -> Move:
+def _ask_to_end(t: Turn) -> Move:
     phase, message = _STOPPING[t.job.target]
     return t.moved(phase, phase.value, message)
 
 
-def _unless_unwanted(t: _Turn, actions: list[Action]) -> list[Action]:
+def _unless_unwanted(t: Turn, actions: list[Action]) -> list[Action]:
     return actions if t.job.target is T.RUN else [_ask_to_end(t), Stop(t.grace_s)]
 
 
-def _see_to_its_end(t: _Turn) -> list[Action]:
+def _see_to_its_end(t: Turn) -> list[Action]:
     if t.stop_sent_at is None:
         return [Stop(t.grace_s), CheckAgain(t.now + t.grace_s + KILL_MARGIN_S)]
     deadline = t.stop_sent_at + t.grace_s + KILL_MARGIN_S
@@ -588,7 +407,7 @@ def _see_to_its_end(t: _Turn) -> list[Action]:
     return [Collect(), AddSteps((_CUT,)), Forget()]
 
 
-def _leave(t: _Turn, move: Move) -> list[Action]:
+def _leave(t: Turn, move: Move) -> list[Action]:
     """Nothing of the attempt is alive, and what it left is taken in, before what it held is given back.
 
     The move comes last, and may have to be made again, when the attempt is forgotten: its own steps are
@@ -601,7 +420,7 @@ def _leave(t: _Turn, move: Move) -> list[Action]:
     return [Collect(), *report, Forget(), SweepPoints(), changed(move, before=())]
 
 
-def _runs(t: _Turn) -> Move:
+def _runs(t: Turn) -> Move:
     started = t.seen.started_at if t.seen.started_at is not None else t.now
     where = ranks_on(t.job.placement)
     move = t.moved(
@@ -614,7 +433,7 @@ def _runs(t: _Turn) -> Move:
     return _at(move, started)
 
 
-def _ended(t: _Turn) -> list[Action]:
+def _ended(t: Turn) -> list[Action]:
     match t.seen.phase:
         case A.SUCCEEDED:
             return [_finishing(t, None)]
@@ -640,7 +459,7 @@ def _ended(t: _Turn) -> list[Action]:
     return [_finishing(t, failure)]
 
 
-def _finishing(t: _Turn, failure: Failure | None) -> Move:
+def _finishing(t: Turn, failure: Failure | None) -> Move:
     # what is told at the end is by the clock as it was then, if somebody set it meanwhile
     started = t.seen.started_at if t.seen.started_at is not None else t.job.started_at
     finished = t.seen.finished_at if t.seen.finished_at is not None else t.now
@@ -666,7 +485,7 @@ def _at(move: Move, at: float) -> Move:
     return changed(move, step=changed(move.step, at=at))
 
 
-def _given_up(t: _Turn, after: Message, before: Message, **changes: object) -> Move:
+def _given_up(t: Turn, after: Message, before: Message, **changes: object) -> Move:
     """Return the cancellation of a job of which nothing runs: `after` in words if it ran, else `before`."""
     job = t.job
     message = before
@@ -675,24 +494,3 @@ def _given_up(t: _Turn, after: Message, before: Message, **changes: object) -> M
     elif job.ran:
         message = msg("{what}; it had run for {span}", what=after, span=took(job.ran))
     return t.moved(P.CANCELLED, "cancelled", message, None, finished_at=t.now, **changes)
-
-
-def _next_attempt(t: _Turn) -> dict[str, object]:
-    job = t.job
-    return {
-        "restarts": job.restarts + 1,
-        "ran": job.ran + t.ran,
-        "progress": 0,
-        "progress_from": None,
-        "progress_since": None,
-        "placement": (),
-        "admitted_at": None,
-        "started_at": None,
-        "finished_at": None,
-        "failure": None,
-        "ranks": (),
-        "resize_to": (),
-        "stages": NO_TIMES,
-        "ran_before": 0.0,
-        "target": T.RUN if job.target in (T.PREEMPT, T.RESIZE) else job.target,
-    }

@@ -44,8 +44,11 @@ async def note_program(board: Board, workspace: Workspace, job: Job, now: float)
         text = await program_of(workspace, job.spec.user, entry)
     except (MLPError, OSError):
         return
+    noted = board.programs.pop(job.uid, None)
+    if text is None or noted == sha256_of(text):
+        return
     known = await board.db.read(lambda tx: tx.runs.origin(job.uid))
-    if text is None or known.program is None or sha256_of(text) == known.program:
+    if known.program is None or sha256_of(text) == known.program:
         return
 
     def work(tx: Tx, changes: Changes) -> None:

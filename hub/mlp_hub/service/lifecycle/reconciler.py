@@ -21,6 +21,20 @@ from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observat
 from mlp_hub.logs.concern import concerns
 from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle import next_action as d
+from mlp_hub.service.lifecycle.actions import (
+    Action,
+    AddSteps,
+    CheckAgain,
+    Collect,
+    Erase,
+    Forget,
+    Kill,
+    Relimit,
+    Start,
+    Stop,
+    SweepPoints,
+    Update,
+)
 from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.job_tokens import JobToken, make_token
 from mlp_hub.service.lifecycle.launch import launch_spec
@@ -60,7 +74,7 @@ class _Memory:
     ran_since: float | None = None
     token: str | None = None
     ranks_at: float = 0.0
-    limited: d.Relimit | None = None
+    limited: Relimit | None = None
     killed: bool = False
 
 
@@ -191,40 +205,40 @@ class Reconciler:
                         return False
                     before, job = job, await self._store(action, memory)
                     again = not _runs_now(job, before)
-                case d.Update():
+                case Update():
                     await self._store_ranks(action, memory)
-                case d.Start():
+                case Start():
                     await self._start(job, memory)
                     again = True
-                case d.Stop():
+                case Stop():
                     if memory.stop_sent is None:
                         await self._effects.stop(job.attempt, action.grace_s)
                         memory.stop_sent = self._steady()
                         again = True
-                case d.Relimit():
+                case Relimit():
                     if memory.limited != action and self._executor.limits:
                         await self._effects.limit(job.attempt, action.time_limit)
                         memory.limited = action
-                case d.Kill():
+                case Kill():
                     if not memory.killed:
                         await self._effects.kill(job.attempt, action.failure)
                         memory.killed = again = True
-                case d.AddSteps():
+                case AddSteps():
                     await self._add_steps(job, action.steps)
-                case d.Collect():
+                case Collect():
                     await self._effects.collect(attempt_of(job))
-                case d.Forget():
+                case Forget():
                     await self._effects.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
-                case d.SweepPoints():
+                case SweepPoints():
                     await self._metrics.store_spooled(job, self._executor.workspace)
-                case d.Erase():
+                case Erase():
                     await self._erase(job)
-                case d.CheckAgain():
+                case CheckAgain():
                     self.look_at(uid, max(action.at - self._clock(), 0.01))
         return again
 
-    def _decide(self, job: Job, seen: Observation, memory: _Memory) -> list[d.Action]:
+    def _decide(self, job: Job, seen: Observation, memory: _Memory) -> list[Action]:
         now, steady = self._clock(), self._steady()
         if memory.ran_since is None and job.phase is Phase.RUNNING:
             memory.ran_since = steady
@@ -281,7 +295,7 @@ class Reconciler:
         except Stale:  # seldom, so nobody looks for it before
             return await self._board.commit(without_stale)
 
-    async def _store_ranks(self, update: d.Update, memory: _Memory) -> None:
+    async def _store_ranks(self, update: Update, memory: _Memory) -> None:
         job, now = update.job, self._clock()
         states_before = [r.state for r in self._board.jobs[job.uid].ranks]
         if states_before == [r.state for r in job.ranks] and now < memory.ranks_at + RANKS_EVERY_S:

@@ -190,17 +190,17 @@ RULES: tuple[AlertRule, ...] = (
     AlertRule(
         "MLPLeaseFlapping",
         "warning",
-        Grouped("sum", _window("increase", 15, "mlp_lease_transitions_total", event="acquired")),
+        Grouped("max", _of("mlp_lease_recent_takeovers")),
         ">",
         3,
-        MINUTE_S,
+        0,
         msg("Services take the lease from each other").template,
         msg("The lease was taken {value} times within 15 minutes.").template,
         msg(
             "Replicas lose the lease and take it again and again: each takeover delays requests for seconds."
         ).template,
-        "The usual causes are a slow or unreachable database, and a machine without processor time. Compare "
-        "`mlp_store_commit_duration_seconds` and `mlp_event_loop_lag_seconds`.",
+        "The usual causes are a slow or unreachable database, a machine without processor time, and a service that ends again and again. Compare "
+        "`mlp_store_commit_duration_seconds` and `mlp_event_loop_lag_seconds`, and look at the log of the service. Each start of a service counts too.",
         COUNT,
     ),
     AlertRule(

@@ -57,6 +57,7 @@ def of_replica(
     yield t.PROBLEMS, [(labels, 1.0) for labels in dict.fromkeys((p.component, p.reason) for p in problems)]
     yield t.LEASE_HELD, [((), float(lease.is_held))]
     yield t.LEASE_EPOCH, [((), float(lease.epoch))]
+    yield t.LEASE_TAKEOVERS, [((), float(lease.takeovers))]
     yield t.WRITES, [((), float(commits[1]))]
     yield t.CLUSTER_CALLS, [((asked,), float(n)) for asked, n in parts.executor.cluster_calls.items()]
 

@@ -58,7 +58,7 @@ class Monitoring:
         self._files = OperatorFiles(policy.certificate, policy.backup)
         self._looked = float("-inf")  # of time.monotonic
         self._texts: dict[bool, tuple[float, tuple[bytes, str]]] = {}
-        self._one = asyncio.Lock()
+        self._one, self._looking = asyncio.Lock(), asyncio.Lock()
         self._ticking: asyncio.Task[None] | None = None
         events = self.events
         parts.db.on_commit(events.committed)
@@ -103,30 +103,8 @@ class Monitoring:
             return made
 
     async def samples(self, metrics: frozenset[str]) -> dict[str, Vector]:
-        """Return the present values of those metrics, for alert rules; a metric that cannot be read now is missing.
-
-        It reads what `/metrics` shows, without what no rule needs, such as amounts of tenants. A rule that reads another metric needs
-        it here too, or never fires.
-        """
-        parts, now = self.parts, self._clock()
-        families = list(gauges.of_replica(parts, self.version, "", await self._problems()))
-        families += gauges.of_queue(parts, now)
-        families += gauges.of_shipping(parts.shipping(), now)
-        async with self._one:
-            look = await self.look_around()
-        uses = await self.node_uses()
-        if time.monotonic() - self._looked < RECENT_S:
-            families.append(gauges.of_over(look))
-            families += gauges.of_look(look, now)
-        families += gauges.of_nodes(parts.nodes(), look)
-        families += gauges.of_idle(parts, parts.nodes())
-        if uses is not None:
-            families += gauges.of_uses(uses)
-        families += await self._of_operator()
-        if self.events.last_cycle is not None:
-            families.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
-        families += [(one.row, one.samples()) for one in self.events.all()]
-        return samples_of(families, metrics)
+        """Return the present values of those metrics, for alert rules; a metric that cannot be read now is missing."""
+        return samples_of(await self._families(for_rules=True), metrics)
 
     def counters(self, metrics: frozenset[str]) -> dict[str, Vector]:
         """Return the present values of those of the metrics that this process counts itself, from 0 at its start."""
@@ -139,20 +117,31 @@ class Monitoring:
             self._exposition = Exposition()
         return self._exposition.render(families, open_metrics=open_metrics)
 
-    async def _families(self) -> list[Family]:
+    async def _families(self, *, for_rules: bool = False) -> list[Family]:
+        """Return all metrics of this replica with their values.
+
+        `for_rules`: those that alert rules can read, of the replica that leads. Amounts of tenants and of people are not among them,
+        which cost most, and neither is a value from a look at the database that is too old.
+        """
         parts, now = self.parts, self._clock()
-        leads = parts.leads()
+        leads = for_rules or parts.leads()
         found = list(gauges.of_replica(parts, self.version, self._role(leads), await self._problems()))
         if leads:
-            look, uses = await self.look_around(), await self.node_uses() or ()
+            look, uses = await self.look_around(), await self.node_uses()
+            recent = time.monotonic() - self._looked < RECENT_S
             found += gauges.of_queue(parts, now)
             found += gauges.of_shipping(parts.shipping(), now)
-            found += gauges.of_tenants(parts, look)
-            found += gauges.of_look(look, now)
+            if not for_rules:
+                found += gauges.of_tenants(parts, look)
+                found += of_people(await self._look_at_people(), parts.executor.namespace_of)
+            elif recent:
+                found.append(gauges.of_over(look))
+            if recent or not for_rules:
+                found += gauges.of_look(look, now)
             found += gauges.of_nodes(parts.nodes(), look)
             found += gauges.of_idle(parts, parts.nodes())
-            found += gauges.of_uses(uses)
-            found += of_people(await self._look_at_people(), parts.executor.namespace_of)
+            if uses is not None or not for_rules:
+                found += gauges.of_uses(uses or ())
             found += await self._of_operator()
             if self.events.last_cycle is not None:
                 found.append((t.LAST_CYCLE, [((), self.events.last_cycle)]))
@@ -178,15 +167,16 @@ class Monitoring:
 
     async def look_around(self, *, newly: bool = False) -> DatabaseLook:
         """Look at the database, unless that was done lately and none is wanted `newly`; if it does not answer, return the last look."""
-        if newly or time.monotonic() - self._looked >= LOOK_S:
-            parts, now = self.parts, self._clock()
-            nodes = parts.nodes()
-            try:
-                self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now))
-            except Unavailable:
-                return self._look  # the problem is a metric of its own; what is known is shown
-            self._looked = time.monotonic()
-            self.events.keep({tenant.name for tenant in self._look.tenants})
+        async with self._looking:
+            if newly or time.monotonic() - self._looked >= LOOK_S:
+                parts, now = self.parts, self._clock()
+                nodes = parts.nodes()
+                try:
+                    self._look = await parts.db.read(lambda tx: look_at(tx, nodes, now))
+                except Unavailable:
+                    return self._look  # the problem is a metric of its own; what is known is shown
+                self._looked = time.monotonic()
+                self.events.keep({tenant.name for tenant in self._look.tenants})
         return self._look
 
     async def _of_operator(self) -> list[Family]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mlp_hub.service.support.point_targets import KINDS
+
 
 class MetricKind(StrEnum):
     """Type of a metric, in the words of Prometheus."""
@@ -73,6 +75,12 @@ LEASE_HELD = MetricRow(
     "mlp_lease_held", _G, "Whether this replica leads: it holds the lease of the scheduler.", of=_EACH
 )
 LEASE_EPOCH = MetricRow("mlp_lease_epoch", _G, "Epoch of the lease that this replica held last.", of=_EACH)
+LEASE_TAKEOVERS = MetricRow(
+    "mlp_lease_recent_takeovers",
+    _G,
+    "Times that any replica began to lead within the last 15 minutes, as this replica knows; restarts do not forget them.",
+    of=_EACH,
+)
 LEASE_CHANGES = MetricRow(
     "mlp_lease_transitions_total",
     _C,
@@ -282,7 +290,7 @@ TRACES = MetricRow(
 EXPORTED = MetricRow(
     "mlp_points_exported_total",
     _C,
-    "Metric points of jobs by exporter (otlp, mlflow) and result: sent, or dropped because the target refused them or their job was deleted before.",
+    f"Metric points of jobs by exporter ({', '.join(KINDS)}) and result: sent, or dropped because the target refused them or values of them, or their job was deleted before.",
     ("exporter", "result"),
 )
 EXPORT_FAILURES = MetricRow(

@@ -18,7 +18,7 @@ from mlp_hub.service.monitoring.instruments import CountedMetric
 from mlp_hub.service.monitoring.trace_spans import Span, spans_of
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.backoff import wait_after
+from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.tx import Tx
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,10 @@ RETRY_S, RETRY_MOST_S = 1.0, 60.0
 
 
 class TraceExport:
-    """Exporter of ended runs. `endpoint` is the collector's address; empty: nothing is exported."""
+    """Exporter of ended runs. `endpoint` is the collector's address; empty: nothing is exported.
+
+    `ca` are certificates in PEM that sign the collector's; empty: those of public authorities.
+    """
 
     def __init__(
         self,
@@ -45,17 +48,17 @@ class TraceExport:
         endpoint: str,
         counted: CountedMetric,
         *,
+        ca: str = "",
         gather_s: float = GATHER_S,
         retry_s: float = RETRY_S,
     ) -> None:
         self._board = board
         self._sender = sender
         self._clock = clock
-        self._endpoint = endpoint
+        self._endpoint, self._ca = endpoint, ca
         self._counted = counted
         self._gather_s = gather_s
-        self._retry_s = retry_s
-        self._failures = 0  # in a row
+        self._retry = RetryWaits(retry_s, RETRY_MOST_S)
         self._waiting: dict[str, None] = {}
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -103,16 +106,14 @@ class TraceExport:
             except Exception:
                 log.exception("exporting traces failed; it is tried again")
                 passed = False
-            self._failures = 0 if passed else self._failures + 1
-            if self._failures:
-                await asyncio.sleep(wait_after(self._failures, self._retry_s, RETRY_MOST_S))
+            await self._retry.after(passed=passed)
 
     async def _turn(self) -> bool:
         """Export some runs; return False if they have to be exported later."""
         uids = list(self._waiting)[:MOST_AT_ONCE]
         spans = await self._board.db.read(lambda tx: _spans(tx, uids))
         if spans:
-            answer = await self._sender.spans(self._endpoint, spans)
+            answer = await self._sender.spans(self._endpoint, spans, self._ca)
             if answer == "later":
                 return False
             if answer:

@@ -61,7 +61,7 @@ def _mail(to: str, policy: NoticePolicy) -> tuple[ChannelKind, str, str]:
         raise Refused(
             Reason.INVALID, msg("this hub sends mail to {domains} only", domains=tuple(policy.mail_domains))
         )
-    return ChannelKind.MAIL, to, to
+    return ChannelKind.MAIL, to, f"***@{domain}"
 
 
 def _wrong(services: Sequence[str]) -> Refused:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp_hub import helpers
+from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.service.config import NoticePolicy
 from mlp_language.message import Message, msg
 
@@ -39,8 +40,8 @@ TROUBLE = {
 class Sender:
     """The process, and who waits for its answers.
 
-    `first_uid` is as the policy of runs has it. With `only` it sends to a target of the operator, and no notices: `traces`, `otlp` or
-    `mlflow`.
+    `first_uid` is as the policy of runs has it. With `only` it sends to a target of the operator, and no notices: `traces`, `otlp`,
+    `mlflow` or `alertmanager`.
     """
 
     def __init__(self, policy: NoticePolicy, first_uid: int | None, *, only: str = "") -> None:
@@ -56,8 +57,19 @@ class Sender:
         self._idle: asyncio.TimerHandle | None = None
 
     async def service_of(self, address: str) -> str | None:
-        """Return the name of the service that an address is of, or None."""
+        """Return the name of the service that an address is of, or None. Raises `Refused` if it is private and not allowed.
+
+        The check is the one of each connection. Sending does it again: a host may get another address later.
+        """
         said = await self._ask({"act": "check", "kind": "service", "address": address})
+        if said.get("why") == "forbidden":
+            raise Refused(
+                Reason.INVALID,
+                msg(
+                    "this address is private; give a public one, or ask the hub's operator to allow its host in {setting}",
+                    setting="MLP_NOTICE_PRIVATE",
+                ),
+            )
         return said.get("service")
 
     async def send(
@@ -74,17 +86,19 @@ class Sender:
             return msg("it answered with status {status}", status=int(said["status"]))
         return TROUBLE.get(why, TROUBLE["unreachable"])
 
-    async def spans(self, address: str, spans: Sequence[Mapping[str, Any]]) -> str:
-        """Send spans to a collector; return "" if it took them, "later" if it may take them later, or why it never will."""
-        said = await self._ask(
-            {"act": "send", "kind": "traces", "address": address, "data": {"spans": list(spans)}}
-        )
+    async def spans(self, address: str, spans: Sequence[Mapping[str, Any]], ca: str = "") -> str:
+        """Send spans to a collector; return "" if it took them, "later" if it may take them later, or why it never will.
+
+        `ca` are certificates in PEM that sign the collector's; empty: those of public authorities.
+        """
+        data = {"spans": list(spans), "ca": ca}
+        said = await self._ask({"act": "send", "kind": "traces", "address": address, "data": data})
         if said.get("why") == "status":
             return f"it answered with status {int(said['status'])}"
         return "later" if said.get("why") else ""
 
     async def points(self, kind: str, address: str, data: str) -> dict[str, Any]:
-        """Send metric points to a target, given as JSON; return what became of them.
+        """Send metric points to a target, or ask a target of another kind, given as JSON; return what became of them.
 
         `why` is missing if the target took them. Otherwise it is later, too-large, fault (of the target) or refused, and `status` and
         `code` say more. `target` is what the job is there.

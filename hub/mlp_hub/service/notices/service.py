@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -93,7 +94,7 @@ class NoticeService:
         names = [one.name for one in asked.channels]
         if len(set(names)) < len(names):
             raise Refused(Reason.INVALID, msg("two channels have one name; give each its own"))
-        fresh = [await self._made(user, one) for one in asked.channels if one.address is not None]
+        fresh = await self._all_made(user, [one for one in asked.channels if one.address is not None])
         given = {one.name: one for one in fresh}
         now = self._clock()
 
@@ -132,17 +133,12 @@ class NoticeService:
         found = next((one for one in channels if one.name == name), None)
         if found is None:
             raise not_found("channel", name)
-        if user in self._testing:
-            raise Refused(Reason.WRONG_STATE, msg("a channel of yours is being tested; wait for it"))
-        self._testing.add(user)
-        try:
+        with self._one_at_a_time(user):
             text = msg("This is how MLP Hub notifies you of your jobs. Nothing has happened.")
             test = Notice(0, user, NoticeKind.FINISHED, "", "test", 1, "", self._clock(), text)
             trouble = await self._worker.send(found, [test], Reader(zone=await zone_of(choice.zone)))
             now = self._clock()
             await self._db.write(lambda tx: tx.notices.note_tested(found, now, trouble))
-        finally:
-            self._testing.discard(user)
         return api.ChannelTested(taken=trouble is None, trouble=None if trouble is None else Text(trouble))
 
     async def new(self, user: str, after: int | None, limit: int) -> list[api.Notice]:
@@ -209,6 +205,23 @@ class NoticeService:
     def _look(self, users: set[str]) -> None:
         for user in users:
             self._worker.look_at(user)
+
+    @contextlib.contextmanager
+    def _one_at_a_time(self, user: str) -> Iterator[None]:
+        """Let nobody take the turns of others: names of hosts may be slow to look up, and servers to answer."""
+        if user in self._testing:
+            raise Refused(Reason.WRONG_STATE, msg("a channel of yours is being tested; wait for it"))
+        self._testing.add(user)
+        try:
+            yield
+        finally:
+            self._testing.discard(user)
+
+    async def _all_made(self, user: str, asked: list[api.ChannelSet]) -> list[Channel]:
+        if not asked:
+            return []
+        with self._one_at_a_time(user):
+            return [await self._made(user, one) for one in asked]
 
     async def _made(self, user: str, asked: api.ChannelSet) -> Channel:
         assert asked.address is not None  # noqa: S101 - who calls has looked

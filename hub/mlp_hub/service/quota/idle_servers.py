@@ -17,10 +17,11 @@ from mlp_hub.domain.errors import MLPError, not_found
 from mlp_hub.domain.jobs.idle_gpus import LONG_S
 from mlp_hub.domain.notices.notice import AskedFor, NoticeKind
 from mlp_hub.domain.tenants.account_names import THE_HUB
-from mlp_hub.domain.tenants.tenant import no_such_tenant
-from mlp_hub.domain.workload.idle_servers import IdleServer, IdleServerPolicy
+from mlp_hub.domain.workload.idle_policy import IdleKind, IdleWorkPolicy
+from mlp_hub.domain.workload.idle_servers import IdleServer
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import SERVER
+from mlp_hub.service.quota.idle_policies import HOUR_S, MOST_PASSED_S
 from mlp_hub.service.support.people_notices import PeopleNotices
 from mlp_hub.store import Database, Tx
 from mlp_language.message import NOTHING, Message, Span, msg
@@ -28,12 +29,6 @@ from mlp_language.message import NOTHING, Message, Span, msg
 log = logging.getLogger(__name__)
 FRESH_S = 180.0
 """Tuning: seconds for which a report counts: three reports may be lost before a countdown pauses."""
-MOST_PASSED_S = 120.0
-"""Safety: seconds that one look counts at most: a machine that slept ends no server and no job when it wakes."""
-HOUR_S, MINUTE_S = 3600, 60
-"""Given: seconds."""
-USUAL_GRACE_S = 3600
-"""Tuning: seconds of the countdown that a new policy begins with: time to notice it, for how long servers and GPUs are held unused."""
 Key = tuple[str, str]
 End = Callable[[str, str], Awaitable[None]]
 
@@ -139,31 +134,6 @@ class IdleServerStops:
             self._servers = {key: one for key, one in self._servers.items() if key[0] != user}
         return True
 
-    # ------------------------------------------------------------- policy
-
-    async def policy(self, tenant: str) -> api.TenantIdlePolicy:
-        """Return a tenant's policy."""
-        return _policy_to_wire(await self._db.read(lambda tx: tx.idle_policies.get(tenant)))
-
-    async def set_policy(
-        self, tenant: str, asked: api.IdleServerPolicySet, *, actor: str
-    ) -> api.TenantIdlePolicy:
-        """Store a tenant's policy. Raises `NotFound`."""
-        new = IdleServerPolicy(tenant, asked.after_minutes * MINUTE_S, asked.grace_minutes * MINUTE_S)
-
-        def work(tx: Tx) -> None:
-            if tx.tenants.get(tenant) is None:
-                raise no_such_tenant(tenant)
-            if new.after_s:
-                tx.idle_policies.put(new)
-            else:
-                tx.idle_policies.remove(tenant)
-            detail = {"after_minutes": asked.after_minutes, "grace_minutes": asked.grace_minutes}
-            tx.audit.add(self._clock(), actor, "tenant.idle_policy", tenant, tenant=tenant, detail=detail)
-
-        await self._db.write(work)
-        return _policy_to_wire(new if new.after_s else None)
-
     # --------------------------------------------------------------- looks
 
     async def look(self) -> None:
@@ -186,7 +156,7 @@ class IdleServerStops:
                 await self._stop(one)
 
     def _counted(
-        self, policies: dict[str, IdleServerPolicy], passed: float, now: float
+        self, policies: dict[str, IdleWorkPolicy], passed: float, now: float
     ) -> dict[Key, IdleServer]:
         found: dict[Key, IdleServer] = {}
         others, self._unruled = self._unruled, {}
@@ -255,9 +225,8 @@ class IdleServerStops:
         self._reports.pop((one.user, one.server), None)
         self._servers[one.user, one.server] = replace(one, left_s=None, idle_s=0.0)
 
-    def _found(self, tx: Tx) -> tuple[dict[str, IdleServerPolicy], list[ResourceRequest]]:
-        policies = {one.tenant: one for one in tx.idle_policies.all()}
-        return policies, tx.ledger.held(self._clock(), applier=SERVER.applier)
+    def _found(self, tx: Tx) -> tuple[dict[str, IdleWorkPolicy], list[ResourceRequest]]:
+        return tx.idle_policies(IdleKind.SERVER).all(), tx.ledger.held(self._clock(), applier=SERVER.applier)
 
 
 def _server(row: ResourceRequest) -> str:
@@ -277,12 +246,4 @@ def _words(one: IdleServer) -> Message:
 def _to_wire(one: IdleServer) -> api.ServerCountdown:
     return api.ServerCountdown(
         server=one.server, tenant=one.tenant, idle_s=one.idle_s, left_s=one.left_s, kept_s=one.kept_s
-    )
-
-
-def _policy_to_wire(policy: IdleServerPolicy | None) -> api.TenantIdlePolicy:
-    if policy is None:
-        return api.TenantIdlePolicy(after_minutes=0, grace_minutes=USUAL_GRACE_S // MINUTE_S)
-    return api.TenantIdlePolicy(
-        after_minutes=policy.after_s // MINUTE_S, grace_minutes=policy.grace_s // MINUTE_S
     )

@@ -87,8 +87,6 @@ def csv_lines(runs: Iterable[runs_api.ListedRun], params: Sequence[str], metrics
             value = getattr(run, name)
             if name == "tags":
                 value = " ".join(value)
-            elif name.endswith("_at") and value is not None:
-                value = value.isoformat()
             line.append(value)
         line += [run.params.get(name) for name in params]
         for name in metrics:

@@ -103,6 +103,7 @@ class Changes:
     notices: MoveNotices | None = None
     notified: set[str] = field(default_factory=set)  # users who are told of something
     moves: list[Move] = field(default_factory=list)
+    programs: dict[str, str] = field(default_factory=dict)  # of new jobs: SHA-256 of the script that is noted
 
     def add_events(self, tx: Tx, steps: Sequence[tuple[str, Step]], now: float) -> None:
         """Append steps (uid, step) to the timelines of many jobs; those that are there once are not repeated."""
@@ -254,6 +255,8 @@ class Board:
         self.jobs: dict[str, Job] = {}
         self.waiting: dict[str, Job] = {}
         self.holding: dict[str, Job] = {}
+        self.programs: dict[str, str] = {}
+        """SHA-256 of the script that is noted, of jobs accepted here and not started yet: the others' is in the database alone."""
         self.weights = Weights()
         self.tallies = Tallies()
         self._listeners: list[Callable[[Job, Job | None], None]] = []
@@ -302,7 +305,7 @@ class Board:
     def stop(self) -> None:
         """Tell nobody any more, and forget all: another may change jobs from now on."""
         self._listeners.clear()
-        for index in (self.jobs, self.waiting, self.holding):
+        for index in (self.jobs, self.waiting, self.holding, self.programs):
             index.clear()
         self.weights.clear()
         self.tallies.clear()
@@ -317,6 +320,7 @@ class Board:
         return job
 
     def _apply(self, changes: Changes) -> None:
+        self.programs |= changes.programs  # before anybody hears of the jobs
         for job in changes.jobs:
             before = self.jobs.get(job.uid)
             if not self._put(job):
@@ -361,7 +365,7 @@ class Board:
         known = self.jobs.get(uid)
         self.weights.change(known, None)
         self.tallies.change(known, None)
-        for index in (self.jobs, self.waiting, self.holding):
+        for index in (self.jobs, self.waiting, self.holding, self.programs):
             index.pop(uid, None)
 
 

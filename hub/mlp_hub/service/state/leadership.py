@@ -27,7 +27,7 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
 from mlp_hub.domain.errors import Unavailable
@@ -40,6 +40,12 @@ log = logging.getLogger(__name__)
 NAME = "scheduler"
 RENEW_AT = 2 / 3
 """Safety: part of a lease's time; the lease is renewed once no more than that is left."""
+TAKEN = "lease.taken"
+"""Contract: setting with the times at which platforms took the lease lately."""
+TAKEN_S = 900.0
+"""Tuning: seconds for which such a time is kept and counts: the window of the rule for a lease that flaps."""
+TAKEN_MOST = 100
+"""Safety: such times that are kept: bounds the row."""
 BLOCKED_S = 2.0
 """Safety: seconds after which a transaction that keeps away who takes over is that of a process that hangs."""
 
@@ -69,6 +75,11 @@ def holder_name() -> str:
 def short_name(holder: str) -> str:
     """Return the part of a holder's name that tells nobody on which machine it is."""
     return holder.rpartition("/")[2]
+
+
+def _recent(times: Iterable[float], now: float) -> tuple[float, ...]:
+    """Return the times within the window; a clock that was set back makes none of them count for longer than another window."""
+    return tuple(at for at in times if abs(now - at) < TAKEN_S)
 
 
 class Leadership:
@@ -104,6 +115,7 @@ class Leadership:
         self.holder = holder_name()
         self._lost = lost
         self.waits_for: str | None = None  # who has it instead
+        self._taken: tuple[float, ...] = ()  # when it was taken lately by any platform, as this one knows
         self._orphan: Lease | None = None  # as it was when its holder was seen to be connected no more
         self._seen: tuple[Lease | None, float] = (
             None,
@@ -118,6 +130,14 @@ class Leadership:
         self._renewing: asyncio.Task[None] | None = None
         self._renew_now = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def takeovers(self) -> int:
+        """Number of times that a platform took the lease within the last 15 minutes, as this one knows.
+
+        It is stored with the lease: neither a restart nor another holder forgets it.
+        """
+        return len(_recent(self._taken, self._clock()))
 
     @property
     def is_held(self) -> bool:
@@ -285,6 +305,9 @@ class Leadership:
         before = 0 if found is None else found.epoch
         mine = Lease(self.holder, self._clock() + self._length_s, max(before, floor) + 1)
         tx.leases.put(NAME, mine)
+        now = self._clock()
+        self._taken = (*_recent(tx.settings.get(TAKEN) or (), now), now)[-TAKEN_MOST:]
+        tx.settings.put(TAKEN, list(self._taken))
         tx.leases.show_life(mine)
         return mine
 

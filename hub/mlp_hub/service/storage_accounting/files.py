@@ -9,9 +9,11 @@ again, and so are directories without a row.
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mlp_hub.domain.jobs import names
 from mlp_hub.domain.jobs.job import HOLDING, Job
@@ -24,6 +26,7 @@ from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.metrics.service import MetricsService
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.storage_accounting.full import FullStorages
+from mlp_hub.service.support.batching import Batch
 from mlp_hub.service.support.runs import run_of
 from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants.places import default_tenant
@@ -40,6 +43,8 @@ PART = 64
 """Tuning: divisor of the used amount; if the result exceeds the bytes above, it is the limit: same trade."""
 HOME_AFTER_S = 1.0
 """Tuning: seconds from the end of a job to a look at its owner's home: many jobs that end together cause one walk over it."""
+OUTPUTS_EVERY_S = 0.5
+"""Tuning: seconds between two charges of the directories of ended jobs: fewer statements for each job, for later charges."""
 TOGETHER = 200
 """Tuning: jobs' directories that nobody ever measured, as of an older hub, that one sweep takes on: size of a lot, for how long it
 takes until all are charged."""
@@ -51,6 +56,20 @@ class _Charge:
 
     stored: bool = False
     again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _MeasuredOutput:
+    """Measured directory of a job: its size, and the stored state at that time."""
+
+    uid: str
+    used: int
+    before: StoredItem | None
+    alive: bool
+
+
+_StoredOutput = tuple[Job | None, StoredItem | None, int]
+"""Stored state of a job's directory: the job, the charge, the bytes of its points."""
 
 
 class FileAccounting:
@@ -76,6 +95,8 @@ class FileAccounting:
         self._users: frozenset[str] = frozenset()  # of whom something may be running
         self._places_changed = self._backlog = True
         self.full = FullStorages(board, executor.nodes, clock, is_on=self.is_on)
+        self._looks: Batch[str, _StoredOutput] = Batch(self._look_at)
+        self._charges: Batch[_MeasuredOutput, _Charge] = Batch(self._charge)
         queue.serve(HOME, self._home)
         queue.serve(OUTPUT, self._output)
         metrics.points.listeners.append(self.points_changed)
@@ -99,6 +120,11 @@ class FileAccounting:
             self._queue.add((item.kind.value, item.user if item.kind is StoredKind.HOME else item.uid))
         for user in users:
             self._queue.add((HOME, user))
+
+    async def stop(self) -> None:
+        """Read and store nothing more; the next start measures what was left."""
+        await self._looks.stop()
+        await self._charges.stop()
 
     def note(self, sizes: Mapping[Place, Size]) -> None:
         """Charge the directories whose size has changed by much, as measured by the watch of the disk."""
@@ -164,7 +190,7 @@ class FileAccounting:
 
     def _job_changed(self, job: Job, before: Job | None) -> None:
         if before is not None and before.phase in HOLDING and job.phase not in HOLDING:
-            self._queue.add((OUTPUT, job.uid))
+            self._queue.add_after((OUTPUT, job.uid), _until_next(OUTPUTS_EVERY_S))
             self._queue.add_after((HOME, job.spec.user), HOME_AFTER_S)
 
     async def _used(self, key: tuple[str, str], place: Place, points: int = 0, *, written_to: bool) -> int:
@@ -196,52 +222,86 @@ class FileAccounting:
         return await self._store(key, work, used, written_to=works)
 
     async def _output(self, uid: str) -> bool:
-        def look(tx: Tx) -> tuple[Job | None, StoredItem | None, int]:
-            return tx.jobs.get(SYSTEM, uid), tx.stored.get(uid), tx.metrics.sizes([uid]).get(uid, 0)
-
-        job, before, points = await self._db.read(look)
+        job, before, points = await self._looks.submit_item(uid)
         if job is None:
             return False  # its row went with it
         key, alive = (OUTPUT, uid), job.phase in HOLDING
+        # each by itself: a directory of millions of files keeps no others waiting
         used = await self._used(key, run_of(job), points, written_to=alive)
+        charge = self._charges.submit_item(_MeasuredOutput(uid, used, before, alive))
+        return await self._noting(key, charge, used, written_to=alive)
 
-        def work(tx: Tx) -> _Charge:
-            now = tx.jobs.get(SYSTEM, uid)
-            if now is None:
-                return _Charge()
-            if tx.stored.get(uid) != before or (now.phase in HOLDING) is not alive:
-                return _Charge(again=True)
-            spec = now.spec
-            tenant = spec.tenant if before is None else before.tenant
-            if tx.tenants.get(tenant) is None:
-                tenant = default_tenant(tx, spec.user)
-            title = names.reference(spec.name, now.run)
-            item = StoredItem(
-                uid,
-                StoredKind.OUTPUT,
-                tenant,
-                spec.user,
-                f"{title} {uid}",
-                now.submitted_at,
-                used=used,
-                granted=int(alive),
-            )
-            if item != before:
-                tx.stored.put(item)
-                return _Charge(stored=True)
-            return _Charge()
+    async def _look_at(self, uids: Sequence[str]) -> Sequence[_StoredOutput]:
+        """Read what is stored of the directories of jobs."""
 
-        return await self._store(key, work, used, written_to=alive)
+        def look(tx: Tx) -> list[_StoredOutput]:
+            jobs, items, sizes = tx.jobs.among(SYSTEM, uids), tx.stored.among(uids), tx.metrics.sizes(uids)
+            return [(jobs.get(uid), items.get(uid), sizes.get(uid, 0)) for uid in uids]
+
+        return await self._db.read(look)
+
+    async def _charge(self, outputs: Sequence[_MeasuredOutput]) -> Sequence[_Charge]:
+        """Store the sizes of the directories of jobs, of different ones, in one transaction."""
+
+        def work(tx: Tx) -> list[_Charge]:
+            uids = [output.uid for output in outputs]
+            jobs, items = tx.jobs.among(SYSTEM, uids), tx.stored.among(uids)
+            there: dict[str, bool] = {}
+            new, done = [], []
+            for output in outputs:
+                job, before = jobs.get(output.uid), items.get(output.uid)
+                if job is None:
+                    done.append(_Charge())
+                    continue
+                if before != output.before or (job.phase in HOLDING) is not output.alive:
+                    done.append(_Charge(again=True))
+                    continue
+                tenant = job.spec.tenant if before is None else before.tenant
+                if tenant not in there:
+                    there[tenant] = tx.tenants.get(tenant) is not None
+                item = _item_of(job, output, tenant if there[tenant] else default_tenant(tx, job.spec.user))
+                if item != before:
+                    new.append(item)
+                done.append(_Charge(stored=item != before))
+            tx.stored.put_outputs(new)
+            return done
+
+        return await self._db.write(work)
 
     async def _store(
         self, key: tuple[str, str], work: Callable[[Tx], _Charge], used: int, *, written_to: bool
     ) -> bool:
-        done = await notifying(self._db.write(work), self._changed, news=lambda done: done.stored)
+        return await self._noting(key, self._db.write(work), used, written_to=written_to)
+
+    async def _noting(
+        self, key: tuple[str, str], charge: Coroutine[Any, Any, _Charge], used: int, *, written_to: bool
+    ) -> bool:
+        """Wait for a charge, and know what was charged; True if it must be measured again."""
+        done = await notifying(charge, self._changed, news=lambda done: done.stored)
         if done.again or not written_to:
             self._charged.pop(key, None)
         else:
             self._charged[key] = used
         return done.again
+
+
+def _until_next(every_s: float) -> float:
+    """Return the seconds until the next multiple of `every_s` on the loop's clock; all callers of a period get the same moment."""
+    return every_s - asyncio.get_running_loop().time() % every_s
+
+
+def _item_of(job: Job, output: _MeasuredOutput, tenant: str) -> StoredItem:
+    title = names.reference(job.spec.name, job.run)
+    return StoredItem(
+        job.uid,
+        StoredKind.OUTPUT,
+        tenant,
+        job.spec.user,
+        f"{title} {job.uid}",
+        job.submitted_at,
+        used=output.used,
+        granted=int(output.alive),
+    )
 
 
 def _elsewhere(tx: Tx) -> list[str]:

@@ -1,10 +1,11 @@
-"""Lines of CSV that a spreadsheet takes for texts and numbers, never for formulas."""
+"""Lines of CSV that a spreadsheet takes for texts and numbers, never for formulas. Times have the form of all REST answers."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 FORMULA_STARTS = (
     *"=+-@\t\r\n",
@@ -14,13 +15,20 @@ FORMULA_STARTS = (
 
 
 def csv_bytes(lines: Iterable[Sequence[object]]) -> bytes:
-    """Return lines of cells as UTF-8; a text that begins like a formula gets an apostrophe in front."""
+    """Return lines of cells as UTF-8; a text that begins like a formula gets an apostrophe in front, and a time is RFC 3339 UTC."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in line] for line in lines)
     return text.getvalue().encode("utf-8", "replace")
 
 
+def time_text(at: datetime) -> str:
+    """Return a time as JSON of the REST interface has it: `2031-03-01T08:15:00Z`, with microseconds if it has any."""
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
 def _cell(value: object) -> object:
+    if isinstance(value, datetime):
+        return time_text(value)
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):
         return f"'{value}"
     return value

@@ -7,11 +7,14 @@ from dataclasses import replace
 from statistics import median
 
 from mlp_api.jobs import sweeps as api
+from mlp_api.jobs.earlier_runs import RunForecast
 from mlp_api.localized import Text
 from mlp_hub.domain.jobs.job import JobSpec, Phase
 from mlp_hub.domain.jobs.sweep import Budget, SweepSpec, TrialState
 from mlp_hub.domain.resources import HOUR_S, units
 from mlp_hub.domain.tenants.tenant_context import TenantContext
+from mlp_hub.scheduler.model.outlook import Outlook
+from mlp_hub.service.jobs.forecasts import forecast_to
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.support.units import maybe_when
 from mlp_hub.store.database import Database
@@ -53,7 +56,15 @@ async def preview(
         expected_end=maybe_when(end),
         because=Text(because),
         tenant=job.tenant,
+        forecast=_start_of(alone.outlook),
     )
+
+
+def _start_of(outlook: Outlook | None) -> RunForecast | None:
+    """Return the range of the start alone: the end of the outlook is that of one trial."""
+    if outlook is None or outlook.start is None:
+        return None
+    return forecast_to(replace(outlook, end=None))
 
 
 def _side_by_side(job: JobSpec, most: int) -> JobSpec:

@@ -15,12 +15,15 @@ from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, User
 from mlp_hub.service.support.told import notifying
 from mlp_hub.service.tenants.places import default_tenant, memberships_of
 from mlp_hub.store import Database, Tx
+from mlp_hub.store.records import Remembered
 from mlp_language.message import Message, msg
 
 FIRST_LOGIN = msg("at the first login")
 """Occasion on which somebody becomes a user, if nobody approves them."""
 TOKEN_USES_S = 400 * 24 * 3600
 """Tuning: seconds that it is kept from where a token was used: longer than tokens usually hold, for how many rows there are."""
+_NEWS = "/hub"
+"""Owner of the keys of the hub's reports; no user has this name."""
 MOST_LANGUAGES = 10_000
 """Safety: users whose language is remembered: bounds memory."""
 
@@ -99,9 +102,20 @@ class UserService:
                 await self.note(action, name, actor=actor, detail={**detail, "failed": error.message})
             raise
 
-    async def note(self, action: str, name: str, *, actor: str, detail: Mapping[str, object]) -> None:
-        """Write down what `actor` did to an account at the hub."""
-        await self._db.write(lambda tx: self._note(tx, actor, action, name, detail))
+    async def note(
+        self, action: str, name: str, *, actor: str, detail: Mapping[str, object], once: str | None = None
+    ) -> None:
+        """Write down what `actor` did to an account at the hub: with a key, `once` only, however often it is reported."""
+
+        def work(tx: Tx) -> None:
+            if once is not None:
+                key = f"{action} {once}"
+                if tx.idempotency.get(_NEWS, key) is not None:
+                    return
+                tx.idempotency.put(_NEWS, key, Remembered("recorded", ""), self._clock())
+            self._note(tx, actor, action, name, detail)
+
+        await self._db.write(work)
 
     async def note_all(self, action: str, failures: Mapping[str, Message], *, actor: str) -> None:
         """Write down what `actor` did to each of these accounts, by name, and why it failed, in one transaction."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import Select, Table, bindparam, case, delete, exists, func, insert, select, update
 
 from mlp_hub.domain.audit_chain import entry_digest
 from mlp_hub.domain.span import NEWEST, RowSpan
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.store import codec
-from mlp_hub.store.records import AuditRecord, OfJob, StoredDecision
+from mlp_hub.store.records import AuditRecord, OfJob, ParentMove, StoredDecision
 from mlp_hub.store.repos.audit_chain import LAST_LINK, SAID, AuditChain, detail_of
 from mlp_hub.store.repos.base import Repo, bounded, chunks
 from mlp_hub.store.tables import audit, decision, job
@@ -28,6 +28,11 @@ MOST_NAMED = 100
 LOOKED_AT = 100
 """Last entries of the same object, at most, among which the same is looked for."""
 _OF_THIS_TENANT = exists().where(tenants.c.name == audit.c.tenant, tenants.c.created_at <= audit.c.time)
+_OF_PARENTS = (
+    select(audit.c.id, audit.c.object, audit.c.detail)
+    .where(audit.c.action == "tenant.update", audit.c.detail.contains('"parent"'), _OF_THIS_TENANT)
+    .order_by(audit.c.id.desc())
+)
 CUT = "audit.cut"
 """Action of the entry that is left where all entries were too old to be kept: ids are not given again."""
 _INSERT = insert(audit).returning(audit.c.id, audit.c.time, *LAST_LINK)
@@ -179,12 +184,13 @@ class Audit(Repo):
         actor: str | None = None,
         action: str | None = None,
         name: str | None = None,
-        of: Collection[str] | None = None,
+        of: Mapping[str, int] | None = None,
     ) -> tuple[list[AuditRecord], int | None]:
         """Return entries, the newest first, and the id to pass as `before` for the next page (None: this was the last).
 
         Filters that are None let everything through. An action that ends with a dot means all that begin with it. `of`
-        are the only tenants whose entries are returned: entries of an earlier one of the same name are not.
+        are the only tenants whose entries are returned, each with the id after which they begin (0: all). Entries of an
+        earlier tenant of the same name are not.
         """
         query = _newest(select(audit), audit, span)
         equal = ((audit.c.tenant, tenant), (audit.c.actor, actor), (audit.c.object, name))
@@ -194,11 +200,30 @@ class Audit(Repo):
         if of is not None:
             # one condition for all: SQLite takes a thousand alternatives at most
             query = query.where(audit.c.tenant.in_(of), _OF_THIS_TENANT)
+            late = {name: after for name, after in of.items() if after}
+            if late:
+                query = query.where(audit.c.id > case(late, value=audit.c.tenant, else_=0))
         if action is not None:
             begins = audit.c.action.startswith(action, autoescape=True)
             query = query.where(begins if action.endswith(".") else audit.c.action == action)
         rows, more = bounded(self._c.execute(query), lambda r: len(r.detail), span.limit, span.most_bytes)
         return [_entry(r) for r in rows], rows[-1].id if more else None
+
+    def parent_moves(self) -> list[ParentMove]:
+        """Return all changes of tenants' parents that the log has, the newest first."""
+        found: list[ParentMove] = []
+        for row in self._c.execute(_OF_PARENTS):
+            detail = codec.load_object(row.detail)
+            before, after = detail.get("before"), detail.get("after")
+            if not isinstance(before, dict) or not isinstance(after, dict) or "parent" not in before:
+                continue
+            entry = row.id
+            if "last" in detail:  # counted again: the same change was undone and made again meanwhile
+                until = datetime.fromisoformat(detail["last"]).timestamp() + 1
+                newest = self._c.scalar(select(func.max(audit.c.id)).where(audit.c.time < until))
+                entry = max(entry, newest or 0)
+            found.append(ParentMove(entry, row.object, before["parent"]))
+        return sorted(found, key=lambda move: move.entry, reverse=True)
 
     def delete_before(self, before: float, most: int, now: float, keep: int | None = None) -> int:
         """Delete entries from before a time, the oldest first; return their number.

@@ -91,12 +91,11 @@ class Repo:
     def _store(self, rows: Rows[T], value: T, **beside: Any) -> None:
         """Store a value, new or changed by the key of its table, with these columns that are not of the value."""
         statement = self._upsert(rows.table, _key_of(rows.table))
-        row = rows.row(value)
-        self._c.execute(statement, {**beside, **row} if beside else row)
+        self._insert_quickly(statement, **{**beside, **rows.row(value)})
 
     def _insert_row(self, rows: Rows[T], value: T, **beside: Any) -> None:
         """Store a new value; an error where its key is there."""
-        self._c.execute(rows.table.insert(), {**beside, **rows.row(value)})
+        self._insert_quickly(_insert_of(rows.table), **{**beside, **rows.row(value)})
 
     def _insert_if_new(self, rows: Rows[T], value: T) -> bool:
         """Store a value unless its key is there; return whether it was stored."""
@@ -118,21 +117,39 @@ class Repo:
         All rows have the same keys; the columns' types must need no conversion, and the statement no list of values.
         """
         sql, given = _driver_sql(self._c.dialect, statement, tuple(rows[0]))
-        return int(self._c.exec_driver_sql(sql, [given(row) for row in rows]).rowcount)
+        parameters = [given(row) for row in rows]
+        done: Any = self._by_driver(sql, parameters, many=True)
+        if done is None:
+            done = self._c.exec_driver_sql(sql, parameters)
+        return int(done.rowcount)
 
     def _in_lots(
         self, statement: Callable[[int], Any], rows: Sequence[Sequence[Any]]
     ) -> Iterator[CursorResult[Any]]:
-        """Run a statement that takes several rows at once with all of these, the largest lots first; yield the results.
+        """Run a query that takes several rows at once with all of these, the largest lots first; yield the results.
 
         `statement(n)` makes the one for n rows, whose parameters are named by the field of a row and the row, `f1_0` for the
         second field of the first; it is asked once for each n. Under the conditions of `_many`.
         """
+        for sql, parameters in self._lots(statement, rows):
+            yield self._c.exec_driver_sql(sql, parameters)
+
+    def _store_lots(self, statement: Callable[[int], Any], rows: Sequence[Sequence[Any]]) -> int:
+        """Run such a statement that returns nothing; return how many rows it touched."""
+        touched = 0
+        for sql, parameters in self._lots(statement, rows):
+            done: Any = self._by_driver(sql, parameters)
+            touched += (self._c.exec_driver_sql(sql, parameters) if done is None else done).rowcount
+        return touched
+
+    def _lots(
+        self, statement: Callable[[int], Any], rows: Sequence[Sequence[Any]]
+    ) -> Iterator[tuple[str, Any]]:
         at = 0
         for size in LOTS:
             while len(rows) - at >= size:
                 sql, given = _lot_sql(self._c.dialect, statement, size)
-                yield self._c.exec_driver_sql(sql, given(rows[at : at + size]))
+                yield sql, given(rows[at : at + size])
                 at += size
 
     def _few(self, statement: Any, **asked: Any) -> CursorResult[Any]:
@@ -141,18 +158,34 @@ class Repo:
         return self._c.exec_driver_sql(sql, given(asked))
 
     def _insert_quickly(self, statement: Any, **asked: Any) -> None:
-        """Run a statement that returns nothing, under the conditions of `_many`; for those beside each change.
+        """Run a statement that returns nothing, under the conditions of `_many`; for those beside each change."""
+        self._first_quickly(statement, **asked)
 
-        SQLite's own driver runs it: making SQLAlchemy's cursor takes five times as long as the statement itself.
+    def _first_quickly(self, statement: Any, **asked: Any) -> Sequence[Any] | None:
+        """Run a statement that returns at most one row; return that row's values as the driver has them, None without one.
+
+        For the statements of every transaction, and under the conditions of `_many`.
+        """
+        sql, given = _driver_sql(self._c.dialect, statement, tuple(asked))
+        parameters = given(asked)
+        done = self._by_driver(sql, parameters)
+        if done is not None:
+            row: Sequence[Any] | None = done.fetchone()
+            done.close()  # an unfinished statement would keep its transaction from ending
+            return row
+        found = self._c.exec_driver_sql(sql, parameters)
+        return found.first() if found.returns_rows else None
+
+    def _by_driver(self, sql: str, parameters: Any, *, many: bool = False) -> sqlite3.Cursor | None:
+        """Have SQLite's own driver run a statement, with `many` for each of the parameters; None with another database.
+
+        Making SQLAlchemy's cursor takes five times as long as the statement itself.
         """
         driver: Any = self._c.connection.dbapi_connection
         if not isinstance(driver, sqlite3.Connection):
-            self._few(statement, **asked)
-            return
-        sql, given = _driver_sql(self._c.dialect, statement, tuple(asked))
-        parameters = given(asked)
+            return None
         try:
-            driver.execute(sql, parameters)
+            return driver.executemany(sql, parameters) if many else driver.execute(sql, parameters)
         except sqlite3.Error as error:
             raise DBAPIError.instance(
                 sql, parameters, error, sqlite3.Error, dialect=self._c.dialect
@@ -173,7 +206,7 @@ class Repo:
         if not rows:
             return 0
         statement = _inserts(self._c.dialect.name, table, tuple(rows[0]), tuple(keys), replaces)
-        return sum(done.rowcount for done in self._in_lots(statement, [tuple(row.values()) for row in rows]))
+        return self._store_lots(statement, [tuple(row.values()) for row in rows])
 
     def _insert(self, table: Table) -> Any:
         """Return the dialect's INSERT, which knows ON CONFLICT.
@@ -337,6 +370,11 @@ def _inserts(
         return every.on_conflict_do_update(index_elements=list(keys), set_=changed)
 
     return statement
+
+
+@cache
+def _insert_of(table: Table) -> Any:
+    return table.insert()
 
 
 @cache

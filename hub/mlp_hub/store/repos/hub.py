@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import fields
 from typing import Any
 
 from sqlalchemy import bindparam, select
@@ -77,8 +78,8 @@ class Leases(Repo):
 
     def get(self, name: str) -> Lease | None:
         """Return the lease as it is stored, whether it is over or not."""
-        row = self._few(_LEASE, the_name=name).first()
-        return None if row is None else _leases.of(row)
+        row = self._first_quickly(_LEASE, the_name=name)
+        return None if row is None else Lease(*row)
 
     def put(self, name: str, lease: Lease) -> None:
         """Store a lease."""
@@ -135,4 +136,6 @@ _END_BLOCKER = (
 )
 
 
-_LEASE = select(lease_table).where(lease_table.c.name == bindparam("the_name"))
+_LEASE = select(*(lease_table.c[each.name] for each in fields(Lease))).where(
+    lease_table.c.name == bindparam("the_name")
+)

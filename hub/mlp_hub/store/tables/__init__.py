@@ -69,7 +69,7 @@ from mlp_hub.store.tables.workload import (
     usage_total,
 )
 
-REVISION = "0050"
+REVISION = "0051"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 __all__ = [

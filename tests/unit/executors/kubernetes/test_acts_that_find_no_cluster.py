@@ -33,7 +33,9 @@ class Unreached(KubernetesExecutor):
     """An executor whose cluster is there or not; of its acts only that they are tried counts."""
 
     def __init__(self) -> None:
-        at: Any = SimpleNamespace(name="mlp", namespace="mlp", directories=None, selector="a=b")
+        at: Any = SimpleNamespace(
+            name="mlp", namespace="mlp", directories=None, selector="a=b", gpu_metrics=""
+        )
         ways: Any = SimpleNamespace(served=())
         client: Any = SimpleNamespace()
         super().__init__(client, at, ways, list)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from jupyterhub import orm
 from nativeauthenticator.orm import UserInfo
 
+from mlp_hub.hub_integration.accounts.outbox import OutboxEntry
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.providers.login.authenticator import CompanyAccounts
 from mlp_hub.hub_integration.providers.protocols.provider import (
@@ -148,6 +150,26 @@ def test_administrators_are_those_of_the_group_where_one_is_set_and_else_as_the_
     assert arrive(accounts)["admin"] is False
 
 
+def test_an_admin_right_by_a_group_is_written_down_with_the_login_that_brings_it(accounts_with: Make) -> None:
+    accounts = accounts_with(MLP_LOGIN_ADMIN_GROUPS="/ops")
+    chief = replace(ANN, admin=True, groups=("/ops",))
+
+    def told() -> list[tuple[str, str, bool]]:
+        accounts.db.rollback()  # what is not committed is gone with a kill
+        rows = accounts.db.query(OutboxEntry).order_by(OutboxEntry.id)
+        return [(row.kind, row.user, json.loads(row.fields)["admin"]) for row in rows]
+
+    arrive(accounts)
+    assert told() == []
+    arrive(accounts, chief)
+    assert told() == [("group_admin", "ann", True)]
+    accounts.db.add(orm.User(name="ann", admin=True))  # as JupyterHub has them after that
+    accounts.db.commit()
+    arrive(accounts, chief)
+    arrive(accounts)
+    assert told() == [("group_admin", "ann", True), ("group_admin", "ann", False)]
+
+
 def test_an_administrator_at_one_provider_has_no_admin_rights_by_another(accounts_with: Make) -> None:
     accounts = accounts_with(MLP_LOGIN_ADMIN_GROUPS="/ops")
     assert arrive(accounts, replace(ANN, admin=True, groups=("/ops",)))["admin"] is True
@@ -194,7 +216,7 @@ async def test_a_login_waits_until_a_refresh_of_the_same_person_has_ended(
         await gate.wait()
 
     noted: list[str] = []
-    refresher = SimpleNamespace(expect=expect, arrived=noted.append, admin_changed=lambda _name, _admin: None)
+    refresher = SimpleNamespace(expect=expect, arrived=noted.append)
     accounts.watching = SimpleNamespace(refresher=refresher)  # type: ignore[assignment]
     data = {"username": "ann", ARRIVAL: (LoginResult(ANN, {"subject": ANN.subject}, None), BEGUN)}
     await accounts.get_authenticated_user(HANDLER, data)

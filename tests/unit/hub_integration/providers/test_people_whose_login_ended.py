@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 import tomllib
 from collections.abc import Iterator
@@ -25,7 +26,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from mlp_hub.hub_integration.accounts import logins
+from mlp_hub.hub_integration.accounts import logins, outbox
 from mlp_hub.hub_integration.providers.protocols.provider import NotStoredError, ProviderIdentity
 from mlp_hub.hub_integration.providers.records import ended_logins, identities, provider_sessions
 from mlp_hub.hub_integration.providers.sync.people import HubPeople
@@ -39,6 +40,7 @@ class Account:
 
     def __init__(self, record: orm.User, hub: Hub) -> None:
         self.orm_user, self.name, self._hub = record, record.name, hub
+        self.admin = False
         self.spawners = {SERVER: SimpleNamespace(active=True, pending=None, ready=False)}
 
     async def get_auth_state(self) -> dict[str, Any] | None:
@@ -474,9 +476,29 @@ async def test_an_account_that_is_taken_away_is_news_once_with_its_tokens(hub: H
     hub.add("ann", server=True)
     people = hub.people()
     in_browsers(hub, "ann", "one", "two")
-    assert await people.end("ann", "disabled") == 2
-    assert await people.end("ann", "disabled") is None
+    await people.end("ann", "disabled")
+    await people.end("ann", "disabled")
     hub.add("bob", server=True)
     in_browsers(hub, "bob", "three")
-    assert await people.end("bob", "session") is None
-    assert await people.end("bob", "disabled") == 0, "the tokens of browsers ended with the login"
+    await people.end("bob", "session")
+    assert told(hub) == [("login_ended", "ann", {"tokens": 2})]
+    await people.end("bob", "disabled")
+    assert told(hub)[1:] == [("login_ended", "bob", {"tokens": 0})], "those of browsers ended with the login"
+
+
+async def test_an_admin_right_by_a_group_is_news_as_often_as_it_changes(hub: Hub) -> None:
+    hub.add("ann")
+    hub.db.add_all([orm.Role(name=name) for name in ("user", "admin")])
+    people = HubPeople(hub, decides_admins=True, unseen_s=DAY_S)
+    for admin in (False, True, True, False):
+        await people.keep("ann", ProviderIdentity("i", "s-ann", "ann", "", False, (), admin), [], {})
+        assert hub.users[orm.User.find(hub.db, "ann")].admin is admin
+    assert told(hub) == [("group_admin", "ann", {"admin": True}), ("group_admin", "ann", {"admin": False})]
+
+
+def told(hub: Hub) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return what the outbox has for the service, without keys."""
+    rows = hub.db.query(outbox.OutboxEntry).order_by(outbox.OutboxEntry.id)
+    found = [(row.kind, row.user, json.loads(row.fields)) for row in rows]
+    assert len({fields.pop("once") for _, _, fields in found}) == len(found)
+    return found

@@ -58,10 +58,6 @@ class World:
         self.jobs: list[str] = []
         self.told: list[tuple[str, dict[str, object]]] = []
         self.asked: list[str] = []
-        self.admins: dict[str, bool] = {}
-        """What the provider's groups make of whose admin right next."""
-        self.stored: dict[str, dict[str, object]] = {}
-        """Changes that a hub before this one could not report."""
         self.refuses = ""
         self.service_there = True
         self.there: list[bool] = []
@@ -98,7 +94,7 @@ class World:
 
     async def keep(
         self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
-    ) -> bool | None:
+    ) -> None:
         assert identity.subject == name
         if self.full:
             self.refused += 1
@@ -107,11 +103,9 @@ class World:
             self.refused += 1
             raise ValueError("the key does not fit")
         self.states[name], self.kept[name] = dict(state), list(groups)
-        return self.admins.pop(name, None)
 
-    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> bool | None:
+    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> None:
         self.kept[name] = groups
-        return self.admins.pop(name, None)
 
     async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
         if not self.others.get(name):
@@ -120,14 +114,12 @@ class World:
         self.states[name] = self.others[name].pop()
         return self.states[name]
 
-    async def end(self, name: str, why: str) -> int | None:
+    async def end(self, name: str, why: str) -> None:
         self.ended.append((name, why))
         self.states.pop(name)
-        news = why == "disabled" and name not in self.gone
         if why == "disabled":
             self.gone.add(name)
             self.servers.discard(name)
-        return 3 if news else None
 
     def busy(self) -> set[str]:
         return set(self.servers)
@@ -140,12 +132,6 @@ class World:
 
     def disabled(self) -> set[str]:
         return set(self.gone)
-
-    def unreported(self) -> dict[str, dict[str, object]]:
-        return {name: dict(fields) for name, fields in self.stored.items()}
-
-    def reported(self, name: str) -> None:
-        self.stored.pop(name, None)
 
     # the service
     async def report_identity(self, user: str, **told: object) -> None:
@@ -238,7 +224,7 @@ async def test_a_disabled_account_ends_and_the_service_is_notified_as_long_as_jo
     world.answers["ann"] = LoginEnded("disabled")
     await world.provider_pass.turn(world.now)
     assert world.ended == [("ann", "disabled")]
-    assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
+    assert world.told == [("ann", {"ended": "disabled"})]
     await world.provider_pass.turn(world.now)
     assert world.told[1:] == [("ann", {"ended": "disabled"})]
     world.jobs = []
@@ -246,36 +232,6 @@ async def test_a_disabled_account_ends_and_the_service_is_notified_as_long_as_jo
     await world.provider_pass.turn(world.now)
     assert len(world.told) == 2
     assert world.asked == ["ann"]
-
-
-async def test_the_audit_log_hears_once_of_an_account_that_was_taken_away_though_the_service_was_down() -> (
-    None
-):
-    world = World("ann")
-    world.answers["ann"], world.service_there = LoginEnded("disabled"), False
-    assert not await world.refresher.stays("ann")
-    assert world.told == []
-    world.service_there = True
-    await world.provider_pass.turn(world.now)
-    await world.provider_pass.turn(world.now)
-    assert world.told == [("ann", {"ended": "disabled", "tokens": 3})]
-
-
-async def test_the_audit_log_hears_once_of_an_admin_right_that_a_group_gave_or_took() -> None:
-    world = World("ann")
-    world.admins["ann"], world.service_there = True, False
-    assert await world.refresher.stays("ann")
-    world.service_there = True
-    for _ in range(2):
-        world.now += 30
-        assert await world.refresher.stays("ann")
-    groups = {"groups": ["/ml/red"], "left_out": []}
-    assert world.told == [("ann", {**groups, "admin": True})]
-    world.refresher.admin_changed("ann", admin=False)  # as at a login
-    world.refresher.admin_changed("bob", admin=None)
-    world.now += 30
-    assert await world.refresher.stays("ann")
-    assert world.told[1:] == [("ann", {**groups, "admin": False})]
 
 
 async def test_the_service_hears_the_provider_s_words_against_the_hub_until_a_login_succeeds() -> None:
@@ -389,7 +345,7 @@ async def test_a_renewed_login_that_cannot_be_stored_is_kept_in_memory_and_store
 ) -> None:
     monkeypatch.setattr(refresh, "STORE_AGAIN_S", 0.001)
     world = World("ann")
-    world.full, world.admins["ann"] = True, True
+    world.full = True
     for use in (1, 2, 3):  # the provider takes each token once
         assert await world.refresher.stays("ann")
         assert not world.refresher.is_due("ann"), "what it said is known"
@@ -410,7 +366,7 @@ async def test_a_renewed_login_that_cannot_be_stored_is_kept_in_memory_and_store
     await until(stored)
     assert (world.states["ann"]["use"], world.kept["ann"], len(world.asked)) == (3, ["/ml/red"], 3)
     assert await world.refresher.stays("ann")
-    assert world.told[1:] == [("ann", {"groups": ["/ml/red"], "left_out": [], "admin": True})]
+    assert world.told[1:] == []
 
 
 async def test_an_answer_that_cannot_be_stored_for_another_reason_than_the_database_is_logged_once_and_given_up(
@@ -509,20 +465,3 @@ async def test_news_from_the_provider_counts_after_a_request_that_began_earlier(
     await telling
     assert world.kept["ann"] == ["/ml/blue"]
     assert [told["groups"] for _, told in world.told] == [["/ml/red"], ["/ml/blue"]]
-
-
-async def test_a_change_that_a_killed_hub_did_not_report_is_reported_by_the_next_one_once() -> None:
-    world = World("ann")
-    world.stored = {"ann": {"admin": True}}
-    world.refresher = Refresher(world, world, world, POLICY, lambda: world.now, every_s=30)
-    assert world.refresher.unreported() == {"ann"}
-    world.service_there = False
-    await world.refresher.refresh_person("ann")
-    assert world.stored == {"ann": {"admin": True}}
-    world.service_there = True
-    world.now += 100
-    await world.refresher.refresh_person("ann")
-    assert (world.stored, world.told[-1][1]["admin"]) == ({}, True)
-    world.now += 100
-    await world.refresher.refresh_person("ann")
-    assert ["admin" in told for _, told in world.told].count(True) == 1

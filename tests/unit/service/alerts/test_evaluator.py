@@ -263,7 +263,7 @@ def test_jobs_that_fail_between_the_start_and_the_first_evaluation_fire_the_aler
     assert one.alert.value == 1.0
 
 
-def test_counts_of_an_earlier_leadership_of_the_same_process_are_no_increase() -> None:
+def test_counts_of_an_earlier_leadership_of_the_same_process_increase_nothing() -> None:
     of = Evaluation(FAILURES)
     of.history.begin(of.steady, ended(14, 0))
     for _ in range(4):

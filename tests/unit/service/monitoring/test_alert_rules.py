@@ -80,7 +80,8 @@ def test_processors_of_a_cluster_are_judged_by_the_cores_that_its_metrics_api_ha
 def test_it_tells_what_a_person_needs(rule: AlertRule) -> None:
     assert re.fullmatch(r"MLP[A-Z][A-Za-z]+", rule.name)
     assert rule.severity in {"critical", "warning", "info"}
-    assert rule.for_s >= 60
+    # takeovers are counted over 15 minutes, and a replica that leads for less than `for` would never fire
+    assert rule.for_s >= 60 or rule.name == "MLPLeaseFlapping"
     assert rule.for_s % 60 == 0
     (made,) = [one for one in rules_file(PAGES)["groups"][0]["rules"] if one["alert"] == rule.name]
     annotations = made["annotations"]

@@ -15,7 +15,7 @@ export function BudgetBars({ budgets, named }: {
       {budgets.map((budget) => {
         const bar = budgetBar(budget);
         const name = named ? budget.tenant : t("Budget");
-        if (!bar) return <p key={budget.tenant} class="mlp-dim">{t("{name}: {amount} {currency}; nothing is counted now", { name, amount: budget.amount, currency: budget.currency })}</p>;
+        if (!bar) return <p key={budget.tenant} class="mlp-dim">{t("{name}: {amount} {currency}. {why}", { name, amount: budget.amount, currency: budget.currency, why: budget.uncounted ?? "" })}</p>;
         return (
           <div key={budget.tenant} class="mlp-quota">
             <span class="mlp-quota-name">{name}</span>

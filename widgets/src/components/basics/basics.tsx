@@ -1,7 +1,7 @@
 /** Small parts: icons, badges, bars, states of a page. */
 import { createContext, type ComponentChildren, type JSX } from "preact";
 import { useContext } from "preact/hooks";
-import { ApiError, words } from "../../core/service/api";
+import { ApiError, sentence } from "../../core/service/api";
 import { tone, word } from "../../core/jobs/phase";
 import { legend, segments, standingWords, type Standing } from "../../core/teams/sharing";
 import { n, t } from "../../core/format/language";
@@ -150,7 +150,7 @@ export function ErrorBox({ error, retry }: {
     <div class="mlp-note mlp-note-bad" role="alert">
       <Icon name="warn" />
       <div class="mlp-note-text">
-        {Array.isArray(error) ? (error as ComponentChildren[]) : words(error)}
+        {Array.isArray(error) ? (error as ComponentChildren[]) : sentence(error)}
         {error instanceof ApiError && error.way ? (
           <>
             {" "}

@@ -7,7 +7,7 @@ import { capital, numberName, numberText, reasonWords, unknownStart } from "../.
 import { eventWord } from "../../core/format/words";
 import { commandName, title as jobTitle } from "../../core/jobs/runs";
 import { between, endOf } from "../../core/jobs/forecast";
-import { cpuUsed, ramUsed, usedWords } from "../../core/jobs/used";
+import { cpuUsed, ramUsed, reportedWords, usedWords } from "../../core/jobs/used";
 import type { Failure, Job, JobAttempt, Event as JobEvent, Rank, Why } from "../../core/service/wire";
 import { Facts } from "../basics/Facts";
 import { Bar, Heading, Icon } from "../basics/basics";
@@ -197,6 +197,7 @@ export function RankGrid({ job, selected, onSelect }: {
   const failed = ranks.filter((r) => rankTone(r) === "bad").length;
   const pick = (rank: number): void => onSelect(selected === rank ? null : rank);
   const used = usedWords(job);
+  const reported = reportedWords(job);
   return (
     <section role="group" class="mlp-section mlp-ranks" aria-label={t("Ranks")}>
       <div class="mlp-section-head">
@@ -205,6 +206,7 @@ export function RankGrid({ job, selected, onSelect }: {
       </div>
       {ranks.length > ROWS_MAX ? <Cells job={job} selected={selected} pick={pick} /> : <Rows job={job} selected={selected} pick={pick} />}
       {used ? <p class="mlp-dim mlp-foot mlp-used">{t("{text}.", { text: used })}</p> : null}
+      {reported ? <p class="mlp-dim mlp-foot">{reported}</p> : null}
     </section>
   );
 }

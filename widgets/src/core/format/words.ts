@@ -33,9 +33,9 @@ const FIELDS: Record<string, () => string> = {
   removed_jobs: () => t("removed jobs"), files: () => t("files"), level: () => t("level"), text: () => t("text"), model: () => t("model"), generation: () => t("generation"),
   replicas: () => t("replicas"), from: () => t("from"), to: () => t("to"), outcome: () => t("outcome"), bytes: () => t("bytes"), image: () => t("image"), channels: () => t("channels"),
   state: () => t("state"), program: () => t("program"), programs: () => t("programs"), launcher: () => t("launcher"), env: () => t("variables"), waiting: () => t("waiting"),
-  default_tenant: () => t("default team"), user_number: () => t("user number"), applied_for: () => t("requested team"), admin: () => t("platform admin"), tokens: () => t("tokens"),
+  default_tenant: () => t("default team"), user_number: () => t("user number"), applied_for: () => t("requested team"), admin: () => t("platform administrator"), tokens: () => t("tokens"),
   token: () => t("token"), scopes: () => t("scopes"), expires: () => t("expires"), failed: () => t("failed"),
-  hours: () => t("hours"), after_minutes: () => t("minutes without use"), grace_minutes: () => t("minutes of the countdown"),
+  hours: () => t("hours"), at: () => t("time"), after_minutes: () => t("minutes without use"), grace_minutes: () => t("minutes of the countdown"),
   was: () => t("was"), rule: () => t("rule"), until: () => t("until"), user: () => t("user"), tenant: () => t("team"), job: () => t("job"), reason: () => t("reason"), source: () => t("source"),
 };
 const MEMBER: Record<string, () => string> = { member: () => t("member"), admin: () => t("admin") };

@@ -18,6 +18,7 @@ export function unusedGpus(job: Job): string {
       ? t("Its GPUs were not used for {time}, and it is cancelled in {left}. To keep it: {command}", told)
       : t("Its GPUs were not used for {time}, and it is suspended in {left}. To keep it: {command}", told);
   }
+  if (idle.claims) return t("It reports that it works, but the cluster measures no work of it.");
   if (idle.kept_s) return t("It is kept for {left}, whether it uses its GPUs or not.", { left: duration(idle.kept_s) });
   return idle.idle_s ? t("Its GPUs were not used for {time}.", { time }) : "";
 }
@@ -38,6 +39,7 @@ export function nextWords(one: IdleHolding): string {
     if (one.ends === "stop") return t("stopped in {left}", { left });
     return one.ends === "cancel" ? t("cancelled in {left}", { left }) : t("suspended in {left}", { left });
   }
+  if (one.claims) return t("nothing: it reports work that the cluster does not measure");
   if (one.kept_s) return t("kept for {left}", { left: duration(one.kept_s) });
   return one.ends === null ? t("nothing: the team has no policy for it") : t("a countdown, once it is idle for long enough");
 }

@@ -25,6 +25,9 @@ export function usedWords(job: Pick<Job, "cpu" | "ram"> & { ranks: Used[] }): st
     : t("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", told);
 }
 
+/** That the use of ranks is known by the job's own report alone; "" where somebody else measured it. */
+export const reportedWords = (job: { ranks: Pick<Rank, "reported">[] }): string => (job.ranks.some((r) => r.reported) ? t("Use of CPU and memory by the job's own report.") : "");
+
 /** How much memory earlier runs used, and what `auto` would take; "" where none are known. */
 export function memoryWords(of: MemoryOfEarlierRuns | null | undefined): string {
   if (!of?.text) return "";

@@ -4,6 +4,7 @@
  * there every request carries that server's own XSRF token.
  */
 import { secondsText } from "../format/format";
+import { capital } from "../format/reasons";
 import { fill, language, t, zone, type Args } from "../format/language";
 import type { Session } from "./wire";
 
@@ -27,6 +28,14 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+
+  /** The message as a sentence on a page. One that begins with a name stays as it is: names are not changed. */
+  get sentence(): string {
+    return this.named ? this.message : capital(this.message);
+  }
+
+  /** Whether the message may begin with a name, as it does where its template begins with a hole or is not known. */
+  named = true;
 
   /** The id of the request that failed, which the operator finds in the logs; empty where none is known. */
   request = "";
@@ -211,7 +220,9 @@ export class Client {
     } catch {
       // not JSON: an answer of the proxy or of somebody else
     }
-    return this.explained(response, body).of(response.headers.get("X-Request-ID") ?? body.request_id);
+    const error = this.explained(response, body).of(response.headers.get("X-Request-ID") ?? body.request_id);
+    error.named = typeof body.detail?.id !== "string" || body.detail.id.startsWith("{");
+    return error;
   }
 
   private explained(response: Response, body: FailureBody): ApiError {
@@ -253,6 +264,9 @@ async function mentionsXsrf(response: Response): Promise<boolean> {
 export function words(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
+
+/** The same as a sentence of its own on a page. */
+export const sentence = (error: unknown): string => (error instanceof ApiError ? error.sentence : words(error));
 
 /** The same in English, where the service told that. */
 export const plain = (error: unknown): string => (error instanceof ApiError ? error.plain : words(error));

@@ -23,7 +23,7 @@ export function MePage(): JSX.Element {
   const led = new Set(session.tenant_admin);
   return (
     <>
-      <PageHead title={session.username} sub={session.admin ? t("Administrator of the platform") : undefined} />
+      <PageHead title={session.username} sub={session.admin ? t("Platform administrator") : undefined} />
       <IdleServers client={client} user={session.username} />
       <section class="mlp-card" aria-label={t("Teams")}>
         <div class="mlp-card-head">

@@ -5,6 +5,7 @@ import { ErrorBox, Loading } from "../../components/basics/basics";
 import { Confirm } from "../../components/basics/Dialog";
 import { useLoad } from "../../components/basics/hooks";
 import { paths, words } from "../../core/service/api";
+import { capital } from "../../core/format/reasons";
 import { t } from "../../core/format/language";
 import { asSet, noticeWord, toggled, unseen, type NoticeEvent } from "../../core/accounts/notices";
 import { NOTICE_EVENTS } from "../../core/format/terms";
@@ -38,7 +39,7 @@ export function Notifications(): JSX.Element {
     <section class="mlp-card" aria-label={t("Notifications")}>
       <div class="mlp-card-head">
         <h2>{t("Notifications")}</h2>
-        <span class="mlp-dim">{t("The events of your jobs and requests that the hub notifies you of, and where. Addresses are stored encrypted and not shown again.")}</span>
+        <span class="mlp-dim">{t("The events of your jobs and requests that the hub notifies you of, and where. Addresses are stored encrypted. Only the host of a webhook and the domain of a mail address are shown again.")}</span>
       </div>
       {found.error ? <ErrorBox error={found.error} retry={() => void found.reload()} /> : null}
       {!now ? (
@@ -95,7 +96,7 @@ function Channel({ one, channels, keep }: { one: NoticeChannel; channels: Channe
   return (
     <div class="mlp-channel">
       <Events label={`${name} (${one.shown})`} chosen={one.events} change={change} />
-      {one.trouble ? <p class="mlp-field-error">{one.trouble}</p> : null}
+      {one.trouble ? <p class="mlp-field-error">{capital(one.trouble)}</p> : null}
       <div class="mlp-row">
         <button type="button" class="mlp-button mlp-small" onClick={() => void test()}>
           {t("Test {name}", { name })}

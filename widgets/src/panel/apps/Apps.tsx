@@ -7,9 +7,11 @@ import { useLoad, useNow } from "../../components/basics/hooks";
 import { rich } from "../../components/basics/language";
 import { Tail } from "../../components/basics/Tail";
 import { ApiError, paths } from "../../core/service/api";
+import { capital } from "../../core/format/reasons";
 import { clock } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
 import { asTerminal } from "../../core/stream/logs";
+import { startOf } from "../../core/jobs/forecast";
 import type { Application, AppReplica, SharedApp } from "../../core/service/wire";
 import { AppLog } from "./AppLog";
 import { AppUsage } from "./AppUsage";
@@ -103,6 +105,12 @@ function OfOthers(): JSX.Element | null {
   );
 }
 
+/** When a replica that waits is expected to start: a range where earlier runs tell it. */
+function Expected({ of, now }: { of: AppReplica; now: number }): JSX.Element {
+  const when = of.phase === "queued" ? startOf(of, now) : "";
+  return when ? <span title={of.forecast?.because}>{t("expected {time}", { time: when })}</span> : <>–</>;
+}
+
 function Replicas({ of }: { of: Application }): JSX.Element | null {
   const now = useNow(MINUTE);
   if (!of.running.length) return null;
@@ -112,7 +120,7 @@ function Replicas({ of }: { of: Application }): JSX.Element | null {
     { title: t("Answers"), kind: "tight", cell: (r) => (r.ready ? t("yes") : t("not yet")) },
     { title: t("Why it waits"), kind: "grow", cell: (r) => (r.phase === "queued" ? <span class="mlp-clip" title={r.message}>{r.message}</span> : null) },
     { title: t("Node"), kind: "low", cell: (r) => r.node ?? "–" },
-    { title: t("Started"), kind: "num", cell: (r) => (r.started_at ? clock(r.started_at, now) : "–") },
+    { title: t("Started"), kind: "num", cell: (r) => (r.started_at ? clock(r.started_at, now) : <Expected of={r} now={now} />) },
   ];
   return <Table stack caption={t("Replicas")} columns={columns} rows={of.running} rowKey={(r) => String(r.replica)} />;
 }
@@ -159,7 +167,7 @@ export function AppPage({ user, name }: { user: string; name: string }): JSX.Ele
       </PageHead>
       {app.error ? <ErrorBox error={app.error} /> : null}
       <p class="mlp-standing">
-        <State of={a} /> {a.message}
+        <State of={a} /> {capital(a.message)}
       </p>
       {a.under_way === null && typeof a.replicas === "number" ? null : (
         <p class="mlp-standing">
@@ -208,7 +216,7 @@ function Visited({ of, error }: { of: SharedApp; error: unknown }): JSX.Element 
       <PageHead title={of.name} sub={[t("an app of {user}", { user: of.user }), of.model_name, of.tenant, answers(of)].filter(Boolean).join(" · ")} />
       {error ? <ErrorBox error={error} /> : null}
       <p class="mlp-standing">
-        <State of={of} /> {of.message}
+        <State of={of} /> {capital(of.message)}
       </p>
       <Asking of={of} />
       <p class="mlp-dim">{t("It may be opened by {who}.", { who: accessWords(of.access) })}</p>

@@ -20,7 +20,7 @@ const columns = (): Column<ImportedPerson>[] => [
     kind: "grow",
     cell: (one) => (
       <>
-        <Chip kind={TONES[one.state]}>{stateWord(one.state)}</Chip> {one.admin ? <Chip kind="wait">{t("Platform admin")}</Chip> : null} <span class="mlp-dim">{one.note}</span>
+        <Chip kind={TONES[one.state]}>{stateWord(one.state)}</Chip> {one.admin ? <Chip kind="wait">{t("Platform administrator")}</Chip> : null} <span class="mlp-dim">{one.note}</span>
         {one.password ? <code>{one.password}</code> : null}
       </>
     ),
@@ -82,7 +82,7 @@ export function Import({ done, close }: { done: () => Promise<void>; close: () =
     <Dialog title={t("Import people")} onClose={close}>
       <div class="mlp-dialog-text">
         <p>
-          {t("A CSV file in UTF-8, one line per person: name, team, platform_admin. Team and platform_admin can be empty. yes in platform_admin makes a platform admin, not an admin of the team.")} <code>ann,red,no</code>
+          {t("A CSV file in UTF-8, one line per person: name, team, platform_admin. Team and platform_admin can be empty. yes in platform_admin makes a platform administrator, not an admin of the team.")} <code>ann,red,no</code>
         </p>
         {over || made ? null : (
           <p>

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { Chip, Empty, ErrorBox, Loading, QuotaBar } from "../../components/basics/basics";
 import { useLoad } from "../../components/basics/hooks";
+import { capital } from "../../core/format/reasons";
 import { cores, cpus, gpus, ram, sizeWords, trim } from "../../core/format/format";
 import { alone } from "../../core/teams/sharing";
 import { replicaName } from "../../core/jobs/runs";
@@ -127,7 +128,7 @@ export function NodesPage(): JSX.Element {
               </button>
               <span class="mlp-dim">{[n("1 core", "{n} cores", node.cpu), ram(node.ram), ...(node.gpu ? [gpus(node.gpu, node.gpu_kind)] : [])].join(t(", "))}</span>
             </div>
-            {node.conditions.filter((c) => c.message).map((c) => <p key={c.kind} class="mlp-dim">{c.message}</p>)}
+            {node.conditions.filter((c) => c.message).map((c) => <p key={c.kind} class="mlp-dim">{capital(c.message)}</p>)}
             {node.taints.length ? <p class="mlp-dim">{node.taints.map((taint) => `${taint.key}=${taint.value}:${taint.effect}`).join(t(", "))}</p> : null}
             <Shares node={node} users={users} what="cpu" />
             <Shares node={node} users={users} what="ram" />

@@ -6,7 +6,7 @@ import { paths } from "../../core/service/api";
 import { DIMENSIONS, inUseOf, ROWS, shownOf } from "../../core/format/dimensions";
 import { clock, duration } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
-import { reasonWords } from "../../core/format/reasons";
+import { capital, reasonWords } from "../../core/format/reasons";
 import { reference, replicaName } from "../../core/jobs/runs";
 import { standing } from "../../core/teams/sharing";
 import { waits } from "../../core/jobs/spans";
@@ -86,7 +86,7 @@ function Trouble({ of }: { of: NodeTrouble }): JSX.Element {
       <Link to={href("admin", "nodes")}>{of.name}</Link>{" "}
       {of.conditions.map((one) => (
         <span key={one.kind}>
-          <Chip kind={one.kind === "NotReady" ? "bad" : "wait"}>{conditionWord(one.kind)}</Chip> <span class="mlp-dim">{one.message}</span>
+          <Chip kind={one.kind === "NotReady" ? "bad" : "wait"}>{conditionWord(one.kind)}</Chip> <span class="mlp-dim">{capital(one.message)}</span>
         </span>
       ))}
     </li>
@@ -110,7 +110,7 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
         <ul class="mlp-lines">
           {all.problems.map((one) => (
             <li key={one.component + one.reason}>
-              <Chip kind="bad">{one.component}</Chip> {one.message}
+              <Chip kind="bad">{one.component}</Chip> {capital(one.message)}
             </li>
           ))}
           {all.troubles.map((one) => (
@@ -119,8 +119,8 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
           {all.nodes - all.nodes_open > all.troubles.length ? <li class="mlp-dim">{n("1 more node accepts no new work", "{n} more nodes accept no new work", all.nodes - all.nodes_open - all.troubles.length)}</li> : null}
           {all.app_troubles.map((one) => (
             <li key={`app ${one.user}/${one.name}`}>
-              <Link to={href("app", one.user, one.name)}>{t("app {name} of {user}", { name: one.name, user: one.user })}</Link>{" "}
-              <Chip kind="bad">{t("does not answer")}</Chip> <span class="mlp-dim mlp-wrap">{one.message}</span>
+              <Link to={href("app", one.user, one.name)}>{t("App {name} of {user}", { name: one.name, user: one.user })}</Link>{" "}
+              <Chip kind="bad">{t("does not answer")}</Chip> <span class="mlp-dim mlp-wrap">{capital(one.message)}</span>
             </li>
           ))}
           {more > 0 ? <li class="mlp-dim">{n("1 more app does not answer", "{n} more apps do not answer", more)}</li> : null}
@@ -138,10 +138,10 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
 function Reason({ of, all }: { of: WaitingFor; all: number }): JSX.Element {
   return (
     <li class="mlp-reason-row">
-      <span>{of.reason ? reasonWords(of.reason) : t("not examined yet")}</span>
+      <span>{capital(of.reason ? reasonWords(of.reason) : t("not examined yet"))}</span>
       <Bar value={of.count} of={all} calm />
       <b>{of.count}</b>
-      <span class="mlp-dim">{of.message}</span>
+      <span class="mlp-dim">{capital(of.message)}</span>
     </li>
   );
 }

@@ -65,7 +65,7 @@ export function UsersPage(): JSX.Element {
       cell: (u) => (
         <>
           {u.state === "Actived" ? <Chip kind="good">{t("Active")}</Chip> : u.new ? <Chip kind="wait">{t("Waits for approval")}</Chip> : <Chip kind="idle">{t("Deactivated")}</Chip>}
-          {u.admin ? <Chip kind="run">{t("Admin")}</Chip> : null}
+          {u.admin ? <Chip kind="run">{t("Platform administrator")}</Chip> : null}
           {u.servers ? <Chip kind="good">{n("1 notebook", "{n} notebooks", u.servers)}</Chip> : null}
           {u.applied_for ? <span class="mlp-dim">{" "}{t("applied for {tenant}", { tenant: u.applied_for })}</span> : null}
         </>

@@ -7,6 +7,7 @@ import { useLoad, useNow } from "../../components/basics/hooks";
 import { rich } from "../../components/basics/language";
 import { paths, type Client } from "../../core/service/api";
 import { dataUrl, listData, nameFor, removeData, withoutTop, type DataEntry, type Upload } from "../../core/stored/data";
+import { capital } from "../../core/format/reasons";
 import { bytes, clock } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
 import type { Dataset, Secret } from "../../core/service/wire";
@@ -258,7 +259,7 @@ export function DatasetPage({ user, name }: { user: string; name: string }): JSX
       </PageHead>
       {found.error || error || again.error ? <ErrorBox error={found.error ?? error ?? again.error} /> : null}
       <p class="mlp-standing">
-        <State of={d} /> {d.message}
+        <State of={d} /> {capital(d.message)}
       </p>
       {d.source ? <p class="mlp-standing">{isThrough(d) ? t("Read through from {url}; its size counts only the files that jobs use now", { url: d.source.url }) : t("A copy of {url}", { url: d.source.url })}</p> : null}
       {d.state === "deleting" || (isThrough(d) && d.state !== "ready") ? null : <DataFiles of={d} writes={mine && !isThrough(d) && !(d.source && d.state === "creating")} changed={found.reload} />}

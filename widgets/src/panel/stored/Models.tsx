@@ -6,6 +6,7 @@ import { Confirm } from "../../components/basics/Dialog";
 import { useLoad, useNow } from "../../components/basics/hooks";
 import { rich } from "../../components/basics/language";
 import { paths } from "../../core/service/api";
+import { capital } from "../../core/format/reasons";
 import { bytes, clock } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
 import type { Model } from "../../core/service/wire";
@@ -107,7 +108,7 @@ export function ModelPage({ user, name }: { user: string; name: string }): JSX.E
       {model.error || error ? <ErrorBox error={model.error ?? error} /> : null}
       {asking === "deploy" ? <DeployForm model={m} cancel={() => setAsking(null)} /> : null}
       <p class="mlp-standing">
-        <State of={m} /> {m.message}
+        <State of={m} /> {capital(m.message)}
       </p>
       <p class="mlp-standing">{t("From {src}, {time}", { src: m.src, time: clock(m.created_at, now) })}</p>
       {metrics.length ? <p class="mlp-standing">{t("Metrics: {metrics}", { metrics: metrics.map(([key, value]) => `${key} ${value}`).join(t(", ")) })}</p> : null}

@@ -69,6 +69,12 @@ export function AlertsPage({ tenant }: { tenant?: string }): JSX.Element {
           }} />
         </section>
       ) : null}
+      {board?.delivery && board.delivery.state !== "ok" ? (
+        <div class="mlp-note mlp-note-wait" role="status">
+          <Icon name="warn" />
+          <div class="mlp-note-text">{t("{text}.", { text: board.delivery.text })}</div>
+        </div>
+      ) : null}
       {board && !open ? <Empty title={t("No alert fires")}><p>{t("The rules are evaluated here, without Prometheus.")}</p></Empty> : null}
       {board ? GROUPS.map((group) => <AlertGroup key={group} group={group} alerts={grouped(board, group)} of={board} now={now} silence={silence} team={Boolean(tenant)} />) : null}
       {board ? <Silences board={board} {...(tenant ? { tenant } : {})} now={now} reload={load.reload} /> : null}
@@ -110,7 +116,7 @@ function AlertGroup({ group, alerts, of, now, silence, team }: {
       ),
     },
     { title: t("Value and threshold"), kind: "num", cell: valueWords },
-    { title: group === "resolved" ? t("Over since") : t("Since"), kind: "num", cell: (one) => clock((group === "resolved" ? one.resolved_at : one.fired_at) ?? one.since, now) },
+    { title: group === "resolved" ? t("Over since") : t("Since"), kind: "num", cell: (one) => clock(one.state_since, now) },
   ];
   if (group === "firing" || group === "pending") {
     columns.push({
@@ -168,7 +174,7 @@ function Silences({ board, tenant, now, reload }: { board: AlertBoard; tenant?: 
       removing={
         ending && {
           title: t("End this silence?"),
-          text: t("People are told of the alerts again: {what}", { what: what(ending) }),
+          text: t("People are notified of its alerts that still fire: {what}", { what: what(ending) }),
           yes: t("End the silence"),
           onYes: () => void run(() => client.delete(tenant ? paths.tenantSilence(tenant, ending.name) : paths.silence(ending.name)), t("The silence is over")),
           onNo: () => {
@@ -205,7 +211,7 @@ function SilenceForm({ team, board, begin, done, cancel }: { team?: string; boar
       setTried(true);
       form.submit(event);
     } }} label={t("Silence alerts")} yes={t("Silence")} doing={t("Silencing")} cancel={cancel}>
-      <p class="mlp-dim">{team ? t("While the silence lasts, the team's admins are not told of these alerts. The platform's admins still are.") : t("While the silence lasts, nobody is told of these alerts. This page still shows them.")}</p>
+      <p class="mlp-dim">{team ? t("While the silence lasts, the team's admins are not told of these alerts. The platform's admins still are.") : t("While the silence lasts, nobody is told of these alerts. This page still shows them.")} {t("When it ends, by itself or by hand, people are notified of those that still fire.")}</p>
       <div class="mlp-form-grid">
         <Select label={t("Alert")} name="rule" value={rule} options={rules} onChange={setRule} />
         {team ? null : <Field {...form.given("tenant")} label={t("Team")} hint={t("Left empty: any")} />}

@@ -5,15 +5,18 @@ The hub learns it without a request of theirs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
-from mlp_api.accounts.users import LoginStanding, ProviderStanding, UserName
+from mlp_api.accounts.users import HubNews, LoginStanding, ProviderStanding, UserName
 from mlp_hub.api.auth.principal import CallerKind
 from mlp_hub.api.auth.scopes import LEDGER_WRITE, SPAWNER
 from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.tenants.account_names import THE_HUB
+from mlp_hub.service.support.units import utc_text
 from mlp_hub.service.tenants.syncing import GROUP
 from mlp_language.message import msg, verbatim
 
@@ -32,6 +35,14 @@ def _check_hub(call: Call) -> None:
         raise Refused(Reason.FORBIDDEN, msg("only the hub may report this"))
 
 
+async def note_once(
+    call: Call, action: str, news: HubNews, *, actor: str, detail: Mapping[str, object]
+) -> None:
+    """Write down what the hub reports of somebody, with the time of it if the report is late."""
+    late = {} if news.at is None else {"at": utc_text(news.at)}
+    await call.platform.users.note(action, call.user, actor=actor, detail={**detail, **late}, once=news.once)
+
+
 async def standing(call: Call) -> str:
     """Let somebody's places follow their groups at once, or deal with an account that was taken away."""
     _check_hub(call)
@@ -39,7 +50,7 @@ async def standing(call: Call) -> str:
     tenants = call.platform.tenants
     if report.tokens is not None:
         detail = {"why": "disabled", "tokens": report.tokens}
-        await call.platform.users.note("user.login_ended", call.user, actor=THE_HUB, detail=detail)
+        await note_once(call, "user.login_ended", report, actor=THE_HUB, detail=detail)
     if report.ended == "disabled":
         await tenants.account_ended(call.user)
     elif not report.ended:
@@ -48,7 +59,7 @@ async def standing(call: Call) -> str:
         await tenants.sync_groups(call.user, report.groups)
     if report.admin is not None:
         detail = {"admin": report.admin, "source": GROUP}
-        await call.platform.users.note("user.admin", call.user, actor=THE_HUB, detail=detail)
+        await note_once(call, "user.admin", report, actor=THE_HUB, detail=detail)
     call.service.auth.forget_user(call.user)
     return ""
 

@@ -12,6 +12,7 @@ from mlp_api.accounts.idle_servers import (
 from mlp_hub.api.auth.scopes import JOBS_READ, JOBS_WRITE, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
+from mlp_hub.domain.workload.idle_policy import IdleKind
 
 
 async def countdowns(call: Call) -> list[ServerCountdown]:
@@ -31,14 +32,14 @@ async def keep(call: Call) -> ServerCountdown:
 
 async def policy(call: Call) -> TenantIdlePolicy:
     """Return a tenant's policy for idle notebook servers."""
-    return await call.platform.idle_servers.policy(call.params["tenant"])
+    return await call.platform.idle_policies.of_servers(call.params["tenant"])
 
 
 async def set_policy(call: Call) -> TenantIdlePolicy:
     """Store a tenant's policy for idle notebook servers."""
-    return await call.platform.idle_servers.set_policy(
-        call.params["tenant"], call.body, actor=call.principal.name
-    )
+    tenant, policies = call.params["tenant"], call.platform.idle_policies
+    await policies.put(IdleKind.SERVER, tenant, call.body, actor=call.principal.name)
+    return await policies.of_servers(tenant)
 
 
 _OF, _POLICY = "/users/{user}/idle_servers", "/tenants/{tenant}/idle_policy"

@@ -21,6 +21,7 @@ from mlp_hub.api.auth.scopes import ACCESS, LEDGER_WRITE, OPERATOR, SCOPES, SPAW
 from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.edge.paging import ListPage, listed_by
 from mlp_hub.api.hubclient import HubToken
+from mlp_hub.api.resources.accounts.identity import note_once
 from mlp_hub.api.routes import Relation, Route
 from mlp_hub.domain.errors import Reason, Refused, Unavailable, not_found
 from mlp_language.message import msg
@@ -233,18 +234,18 @@ async def token_ended(call: Call) -> str:
     ended: TokenEnded = call.body
     if not ended.recorded:
         detail = {"note": ended.note, "token": ended.token}
-        await call.platform.users.note("user.token_end", call.user, actor=ended.actor, detail=detail)
+        await note_once(call, "user.token_end", ended, actor=ended.actor, detail=detail)
     call.service.auth.forget_user(call.user)
     return ""
 
 
 async def changing(call: Call) -> str:
-    """Write down a change of an account before the hub makes it, for somebody who asked the hub itself."""
+    """Write down a change of an account for somebody who asked the hub itself: before the hub makes it, unless this was away."""
     if call.principal.kind is not CallerKind.SERVICE or call.principal.name != SPAWNER:
         raise Refused(Reason.FORBIDDEN, msg("only the hub may report this"))
     asked: AccountChange = call.body
     detail = {} if asked.admin is None else {"admin": asked.admin}
-    await call.platform.users.note(asked.action, call.user, actor=asked.actor, detail=detail)
+    await note_once(call, asked.action, asked, actor=asked.actor, detail=detail)
     call.service.auth.forget_user(call.user)
     return ""
 

@@ -7,6 +7,7 @@ from mlp_api.jobs.jobs import Job
 from mlp_hub.api.auth.scopes import JOBS_WRITE, TENANTS_READ, TENANTS_WRITE
 from mlp_hub.api.edge.call import Call
 from mlp_hub.api.routes import Relation, Route
+from mlp_hub.domain.workload.idle_policy import IdleKind
 
 
 async def keep(call: Call) -> Job:
@@ -18,14 +19,14 @@ async def keep(call: Call) -> Job:
 
 async def policy(call: Call) -> TenantIdleJobPolicy:
     """Return a tenant's policy for jobs that hold GPUs without use."""
-    return await call.platform.idle_jobs.policy(call.params["tenant"])
+    return await call.platform.idle_policies.of_jobs(call.params["tenant"])
 
 
 async def set_policy(call: Call) -> TenantIdleJobPolicy:
     """Store a tenant's policy for jobs that hold GPUs without use."""
-    return await call.platform.idle_jobs.set_policy(
-        call.params["tenant"], call.body, actor=call.principal.name
-    )
+    tenant, policies = call.params["tenant"], call.platform.idle_policies
+    await policies.put(IdleKind.JOB, tenant, call.body, actor=call.principal.name)
+    return await policies.of_jobs(tenant)
 
 
 async def idle_work(call: Call) -> list[IdleHolding]:

@@ -108,7 +108,7 @@ def csv_file(call: Call, found: AsyncIterator[Sequence[AuditEntry]], name: str) 
             yield csv_bytes(
                 (
                     e.id,
-                    e.time.isoformat(),
+                    e.time,
                     e.actor,
                     e.action,
                     e.object,

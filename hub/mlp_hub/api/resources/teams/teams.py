@@ -131,13 +131,16 @@ async def audit(call: Call) -> Reply:
 async def audit_csv(call: Call) -> Reply:
     """Return the entries of a tenant and of all tenants below it as CSV, the newest first, 1,000,000 at most.
 
-    A text that could be a formula begins with an apostrophe; `detail` is JSON.
+    Entries of a tenant below it begin after its move there. A text that could be a formula begins with an apostrophe; `detail` is JSON.
     """
     return csv_file(call, await _own_entries(call), f"audit-{call.params['tenant']}.csv")
 
 
 async def audit_lines(call: Call) -> Reply:
-    """Return the entries of a tenant and of all tenants below it as JSON, one a line, the newest first, 1,000,000 at most."""
+    """Return the entries of a tenant and of all tenants below it as JSON, one a line, the newest first, 1,000,000 at most.
+
+    Entries of a tenant below it begin after its move there.
+    """
     return lines_file(call, await _own_entries(call), f"audit-{call.params['tenant']}.jsonl")
 
 

@@ -128,7 +128,7 @@ async def _check_free(call: Call, places: Sequence[Place]) -> None:
         raise Refused(
             Reason.NOT_FOUND,
             msg(
-                "{user} is not a user without a team; a platform admin adds users who have one",
+                "{user} is not a user without a team; a platform administrator adds users who have one",
                 user=clip(call.user),
             ),
         )

@@ -12,10 +12,11 @@ from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ClusterError, ClusterUnreachable, ForbiddenError, MissingObjectError
+from mlp_hub.kubernetes.kinds import NODE_METRICS
 from mlp_hub.kubernetes.quantities import milli, whole
 
 log = logging.getLogger(__name__)
-PATH = "/apis/metrics.k8s.io/v1beta1/nodes"
+PATH = NODE_METRICS.path()
 """Given: path of the use of all nodes, where a cluster has a metrics server."""
 EVERY_S = 15.0
 """Tuning: seconds between two requests: a metrics server measures each 15 s; requests, for how late a use is seen."""

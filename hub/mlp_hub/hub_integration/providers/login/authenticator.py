@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from traitlets import Callable as CallableTrait
 
 from mlp_hub.domain.tenants.service_account import is_service
-from mlp_hub.hub_integration.accounts import records
+from mlp_hub.hub_integration.accounts import outbox, records
 from mlp_hub.hub_integration.accounts.authenticator import NOBODY, NativeAccounts
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.providers.protocols.kinds import provider_of
@@ -58,6 +58,7 @@ class CompanyAccounts(NativeAccounts):
             ended_logins.ensure_table(self.db)
             provider_sessions.ensure_table(self.db)
             used_tokens.ensure_table(self.db)
+            outbox.open_table(self.db)
 
     # ------------------------------------------------------------- what pages ask
 
@@ -141,10 +142,13 @@ class CompanyAccounts(NativeAccounts):
             records.remember(self.db, name)
         ended_logins.clear(self.db, name)
         provider_sessions.note(self.db, name, str(arrival.auth_state.get("session") or ""))
+        if (
+            admin := self._admin_change(name, identity)
+        ) is not None:  # JupyterHub makes the change right after this
+            outbox.keep(self.db, outbox.news("group_admin", name, admin=admin))
         self.db.commit()
         if self.watching is not None:
             self.watching.refresher.arrived(name)
-            self.watching.refresher.admin_changed(name, self._admin_change(name, identity))
         return self._model(name, identity, arrival.auth_state)
 
     def _model(self, name: str, identity: ProviderIdentity, state: dict[str, Any]) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from jupyterhub.roles import assign_default_roles
 from sqlalchemy.exc import DataError, DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from mlp_hub.hub_integration.accounts import ending, logins
+from mlp_hub.hub_integration.accounts import ending, logins, outbox
 from mlp_hub.hub_integration.providers.protocols.provider import AuthState, NotStoredError, ProviderIdentity
 from mlp_hub.hub_integration.providers.protocols.tokens import OWN_OF_A_SESSION, SAME_PERSON
-from mlp_hub.hub_integration.providers.records import ended_logins, provider_sessions, unreported, used_tokens
+from mlp_hub.hub_integration.providers.records import ended_logins, provider_sessions, used_tokens
 from mlp_hub.hub_integration.providers.records.identities import PersonIdentity, of_name
 from mlp_hub.hub_integration.providers.sync.refresh import Why
 
@@ -41,7 +41,7 @@ class HubPeople:
         ended_logins.ensure_table(self._db)
         provider_sessions.ensure_table(self._db)
         used_tokens.ensure_table(self._db)
-        unreported.ensure_table(self._db)
+        outbox.open_table(self._db)
 
     async def state_of(self, name: str) -> AuthState | None:
         """Return the stored data of a login; None for other users than the provider's, or without a login."""
@@ -53,45 +53,39 @@ class HubPeople:
 
     async def keep(
         self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
-    ) -> bool | None:
-        """Store what the provider said, its tokens first; return what became of the admin right, as `note_identity`.
+    ) -> None:
+        """Store what the provider said, its tokens first.
 
         Raises NotStoredError where the database takes no writes; storing all of it again is right then. Other errors are
         raised as they are: another try would end the same way.
         """
         user = self._user(name)
         if user is None:  # deleted meanwhile
-            return None
+            return
         try:
             await user.save_auth_state(dict(state))
             provider_sessions.note(self._db, name, str(state.get("session") or ""))
             await provider_sessions.renew_logins(self._db, user.orm_user.id, state)
-            return self.note_identity(name, identity, groups)
+            self.note_identity(name, identity, groups)
         except Exception as error:
             self._db.rollback()
             if isinstance(error, _DATABASE_FAILURES) and not isinstance(error, DataError):
                 raise NotStoredError(str(error)) from error
             raise
 
-    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> bool | None:
-        """Store the provider's answer about a person without a separate login of the hub: they are in again.
-
-        Return True where that made them a platform admin, False where they are one no longer, and None
-        where nothing changed.
-        """
+    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> None:
+        """Store the provider's answer about a person without a separate login of the hub: they are in again."""
         user = self._user(name)
         if user is None:
-            return None
+            return
         ended_logins.clear(self._db, name)
         of_name(self._db, name).claimed_name = identity.claimed_name
-        changed = None
         if self._decides_admins and user.admin is not identity.admin:
-            user.admin = changed = identity.admin
+            user.admin = identity.admin
             assign_default_roles(self._db, entity=user.orm_user)
-            unreported.note(self._db, name, admin=changed)
+            outbox.keep(self._db, outbox.news("group_admin", name, admin=identity.admin))
         self._db.commit()
         user.sync_groups(list(groups))
-        return changed
 
     async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
         """End the browsers of an ended session, and ask about the person by another browser's from now on.
@@ -117,19 +111,17 @@ class HubPeople:
         self._db.commit()
         return state
 
-    async def end(self, name: str, why: Why) -> int | None:
+    async def end(self, name: str, why: Why) -> None:
         """End what somebody has open, and forget the provider's tokens, which are worth nothing now.
 
-        What is stored of it is stored first: whatever fails later, nobody comes in by it. Return how many of their tokens
-        ended where their account was taken away just now; None where that was known, or only a login ended.
+        What is stored of it is stored first: whatever fails later, nobody comes in by it. The service is told
+        of an account that was taken away just now, with the number of its tokens.
         """
         user = self._user(name)
         if user is None:
-            return None
-        news = ended_logins.note(self._db, name, why) and why == "disabled"
-        tokens = len(user.orm_user.api_tokens) if news else None
-        if tokens is not None:
-            unreported.note(self._db, name, tokens=tokens)
+            return
+        if ended_logins.note(self._db, name, why) and why == "disabled":
+            outbox.keep(self._db, outbox.news("login_ended", name, tokens=len(user.orm_user.api_tokens)))
         if why == "disabled":
             user.sync_groups([])
             ending.end_sessions(self._db, user.orm_user)
@@ -139,15 +131,6 @@ class HubPeople:
         await user.save_auth_state(None)
         if why == "disabled":
             self._begin_to_end_servers(name)
-        return tokens
-
-    def unreported(self) -> dict[str, dict[str, object]]:
-        """Return the changes of rights that the service has not got yet, by name."""
-        return unreported.all_of(self._db)
-
-    def reported(self, name: str) -> None:
-        """Note that the service has got them."""
-        unreported.forget(self._db, name)
 
     def may_go_on(self, name: str) -> bool:
         """Say of somebody of whom the provider cannot be asked whether their tokens are still taken."""

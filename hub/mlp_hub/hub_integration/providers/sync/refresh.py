@@ -70,29 +70,20 @@ class People(Protocol):
 
     async def keep(
         self, name: str, identity: ProviderIdentity, groups: Sequence[str], state: Mapping[str, Any]
-    ) -> bool | None:
-        """Store what the provider said; return what became of the admin right (None: nothing). Raises NotStoredError."""
+    ) -> None:
+        """Store what the provider said. Raises NotStoredError."""
 
     async def go_on_by_another(self, name: str, ended: AuthState) -> AuthState | None:
         """End the browsers of a session that has ended, and return the login of another by which to ask from here on."""
 
-    async def end(self, name: str, why: Why) -> int | None:
-        """End what somebody has open: all, servers too (`disabled`), or the logins of their browsers.
+    async def end(self, name: str, why: Why) -> None:
+        """End what somebody has open: all, servers too (`disabled`), or the logins of their browsers."""
 
-        Return how many tokens ended where the account was taken away just now, else None.
-        """
-
-    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> bool | None:
+    def note_identity(self, name: str, identity: ProviderIdentity, groups: Sequence[str]) -> None:
         """Store the provider's answer about a person without a separate login of the hub: they are in again."""
 
     def end_servers_left(self) -> None:
         """Begin to end the servers of those who are let in nowhere any more, as far as they are not ending."""
-
-    def unreported(self) -> dict[str, dict[str, object]]:
-        """Return the changes of rights that the service has not got yet, by name."""
-
-    def reported(self, name: str) -> None:
-        """Note that the service has got them."""
 
     def busy(self) -> set[str]:
         """Return who of them has servers."""
@@ -148,11 +139,6 @@ class Refresher:
         """Last answer of the provider about a person that is not stored yet; the stored tokens may be invalid."""
         self._storing: asyncio.Task[None] | None = None
         self._reported: dict[str, tuple[str, ...]] = {}
-        self._unreported = people.unreported()
-        """Data of a person that the service must still get once, for the audit log.
-
-        It is sent with the next report. The hub's database has it too, from the transaction of the change on.
-        """
         self.away: Message | None = None
         """Why the provider does not answer; None while it does."""
         self.login_refused: Message | None = None
@@ -227,11 +213,6 @@ class Refresher:
         self._reported.pop(name, None)
         self.login_refused = None
 
-    def admin_changed(self, name: str, admin: bool | None) -> None:
-        """Note that a group made somebody a platform admin, or no longer does; None: nothing changed."""
-        if admin is not None:
-            self._unreported.setdefault(name, {})["admin"] = admin
-
     async def welcome(self, name: str, identity: ProviderIdentity) -> None:
         """Report a new login to the service before the person's first page offers them their groups' rights."""
         groups, dropped = self._policy.concerned(identity.groups)
@@ -243,7 +224,7 @@ class Refresher:
         """Store the provider's answer about a person from elsewhere; checks of the kept login continue."""
         await self._wait(name)
         groups, _ = self._policy.concerned(identity.groups)
-        self.admin_changed(name, self._people.note_identity(name, identity, groups))
+        self._people.note_identity(name, identity, groups)
         await self.welcome(name, identity)
 
     def forget(self, names: Iterable[str]) -> None:
@@ -300,7 +281,7 @@ class Refresher:
             return True
         identity, groups, kept = left
         try:
-            admin = await self._people.keep(name, identity, groups, kept)
+            await self._people.keep(name, identity, groups, kept)
         except NotStoredError as error:
             if self._storing is None or self._storing.done():
                 log.warning("what the provider says of %s is kept in memory, not stored yet: %s", name, error)
@@ -310,7 +291,6 @@ class Refresher:
             raise
         else:
             self._unstored.pop(name, None)
-            self.admin_changed(name, admin)
         return True
 
     async def _store_all(self) -> None:
@@ -351,14 +331,12 @@ class Refresher:
             self.forget([name])
 
     async def _end(self, name: str, why: Why) -> None:
-        tokens = await self._people.end(name, why)
-        if tokens is not None:
-            self._unreported.setdefault(name, {})["tokens"] = tokens
+        await self._people.end(name, why)
         self.forget([name])
         await self.report_ended(name, why)
 
     async def _report_groups(self, name: str, groups: tuple[str, ...], dropped: Message | None) -> None:
-        if self._reported.get(name) == groups and name not in self._unreported:
+        if self._reported.get(name) == groups:
             return
         left_out = [] if dropped is None else [str(dropped)]
         if await self._report(name, groups=list(groups), left_out=left_out):
@@ -368,20 +346,12 @@ class Refresher:
         """Tell the service of somebody's end; of one that was taken away it is told again for as long as they have jobs."""
         await self._report(name, ended=why)
 
-    def unreported(self) -> set[str]:
-        """Return of whom the service must still hear something."""
-        return set(self._unreported)
-
     async def _report(self, name: str, **fields: object) -> bool:
-        sent = dict(self._unreported.get(name, {}))
         try:
-            await self._service.report_identity(name, **fields, **sent)
+            await self._service.report_identity(name, **fields)
         except (ServiceUnreachable, ServiceRefused) as error:  # it is told at the next turn
             log.warning("the service is not told yet how %s stands: %s", name, error)
             return False
-        if sent and self._unreported.get(name) == sent:  # nothing else has changed meanwhile
-            del self._unreported[name]
-            self._people.reported(name)
         return True
 
 
@@ -436,7 +406,7 @@ class ProviderPass:
         self._people.end_servers_left()
         working = set(await self._working())
         # jobs of theirs may have come back into the queue
-        for name in sorted(self._people.disabled() & (working | self._refresher.unreported())):
+        for name in sorted(self._people.disabled() & working):
             await self._refresher.report_ended(name, "disabled")
         busy = self._people.busy() | self._people.among(working)
         present = self._people.present()

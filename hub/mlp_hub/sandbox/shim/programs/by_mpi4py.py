@@ -38,7 +38,7 @@ def _beside(name: str) -> ModuleType:
 by_python = _beside("by_python")
 
 
-class Ending:
+class ProgramEnd:
     """The end of the program; `raised`: by an exception or an exit status, of which MPI_Finalize makes an abort."""
 
     raised = False
@@ -49,7 +49,7 @@ class Ending:
         run.set_abort_status(error)
 
 
-def tell_over(ending: Ending) -> None:
+def tell_over(ending: ProgramEnd) -> None:
     """Tell who started the rank, where it listens."""
     with contextlib.suppress(Exception):  # it is the end of somebody else's program
         message = {"t": "over", "rank": int(os.environ["MLP_RANK"]), "raised": ending.raised}
@@ -68,7 +68,7 @@ def abort(code: int) -> None:
 
 def main() -> None:
     """Run the program."""
-    ending = Ending()
+    ending = ProgramEnd()
     atexit.register(tell_over, ending)
     by_python.watched(
         lambda: run.run_command_line(sys.argv[1:]),

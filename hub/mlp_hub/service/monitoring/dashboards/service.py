@@ -35,6 +35,13 @@ SERVICE = Dashboard(
                     'sum(increase(mlp_lease_transitions_total{event="acquired"}[1h]))',
                     width=4,
                 ),
+                number(
+                    "Takeovers within 15 minutes",
+                    PanelUnit.NUMBER,
+                    "max(mlp_lease_recent_takeovers)",
+                    width=4,
+                    help="Of any replica; restarts do not forget them. More than 3 fire MLPLeaseFlapping.",
+                ),
                 listing(
                     "Problems",
                     PanelUnit.NUMBER,

@@ -53,6 +53,7 @@ _Row: Any = NamedTuple("_Row", [(name, Any) for name in tuple(t.c.keys())])  # t
 _KEYS = ("user", "name", "run")
 _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
 _NAMED = select(t.c.uid, t.c.user, t.c.name).order_by(t.c.uid)
+_ALL_AMONG = select(t).where(_AMONG)
 _VERSIONS = select(t.c.uid, t.c.version).where(_AMONG)
 _QUEUED = select(t.c.uid).where(_AMONG, t.c.phase == Phase.QUEUED.value)
 
@@ -86,6 +87,11 @@ class Jobs(Repo):
     def get(self, context: TenantContext, uid: str) -> Job | None:
         """Return the job of this uid."""
         return _seen(context, self._c.execute(_GET, {"uid": uid}).first())
+
+    def among(self, context: TenantContext, uids: Iterable[str]) -> dict[str, Job]:
+        """Return those of these jobs that are there, by uid."""
+        rows = (row for part in chunks(uids) for row in self._c.execute(_ALL_AMONG, {"uids": part}))
+        return {job.uid: job for row in rows if (job := _seen(context, row)) is not None}
 
     def find(self, context: TenantContext, user: str, reference: str) -> Job | None:
         """Return the latest run of the user's job of this name, or the one that `NAME@RUN` says."""
@@ -264,8 +270,7 @@ class Jobs(Repo):
         written. Raises `Stale` when it was changed (or removed) since it was read.
         """
         values = {**job_rows.state(job), "version": job.version + 1}
-        done = self._c.execute(_UPDATE, {**values, "b_uid": job.uid, "b_version": job.version})
-        if not done.rowcount:
+        if not self._many(_UPDATE, [{**values, "b_uid": job.uid, "b_version": job.version}]):
             raise Stale(job)
         return changed(job, version=job.version + 1)
 

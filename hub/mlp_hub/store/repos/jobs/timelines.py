@@ -38,6 +38,7 @@ _ADD_EVENT = job_event.insert().values(_event()).returning(job_event.c.seq)
 """Made once: every step of every job comes by here."""
 
 
+_ADD_TOKEN = job_token.insert()
 _REVOKE = delete(job_token).where(job_token.c.job == bindparam("of"))
 
 
@@ -49,8 +50,9 @@ class Events(Repo):
     def add(self, job: str, time: float, kind: str, message: Message, reason: str | None = None) -> JobEvent:
         """Append a step to the job's timeline and return it with its number."""
         values = (job, time, kind, codec.message_text(message), reason)
-        seq = self._few(_ADD_EVENT, **{f"f{k}_0": v for k, v in enumerate(values)}).scalar_one()
-        return JobEvent(seq, time, kind, message, reason)
+        row = self._first_quickly(_ADD_EVENT, **{f"f{k}_0": v for k, v in enumerate(values)})
+        assert row is not None  # noqa: S101 - it was just stored
+        return JobEvent(row[0], time, kind, message, reason)
 
     def add_many(self, steps: Sequence[tuple[str, float, str, Message, str | None]]) -> None:
         """Append steps (uid, time, kind, message, reason) to the timelines of many jobs, each job's in order."""
@@ -64,8 +66,7 @@ class Events(Repo):
                 rounds.append([])
             rounds[at].append((job, time, kind, codec.message_text(message), reason))
         for rows in rounds:
-            for _ in self._in_lots(_add_events, rows):
-                pass
+            self._store_lots(_add_events, rows)
 
     def since(self, job: str, seq: int = 0, limit: int = 1000) -> list[JobEvent]:
         """Return the steps after number `seq`, in order."""
@@ -102,7 +103,7 @@ class Tokens(Repo):
 
     def add(self, sha256: str, job: str, now: float) -> None:
         """Store a token of the job (its uid)."""
-        self._c.execute(job_token.insert(), {"sha256": sha256, "job": job, "created_at": now})
+        self._insert_quickly(_ADD_TOKEN, sha256=sha256, job=job, created_at=now)
 
     def job_of(self, sha256: str) -> str | None:
         """Return the uid of the job that this token belongs to."""
@@ -121,4 +122,4 @@ class Tokens(Repo):
 
     def revoke(self, job: str) -> int:
         """Remove all tokens of the job; return how many."""
-        return self._delete(job_token, job_token.c.job == job)
+        return self._many(_REVOKE, [{"of": job}])

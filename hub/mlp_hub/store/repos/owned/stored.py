@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from sqlalchemy import ColumnElement, Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, func, select, update
 
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.stored.storage import MEASURED, StoredItem, StoredKind, home_uid, outputs_id
 from mlp_hub.domain.workload.ledger import OF_STORAGE, RequestPhase, ResourceRequest
-from mlp_hub.store.repos.base import Repo
+from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.repos.workload.ledger import Requests
 from mlp_hub.store.rows import Rows
 from mlp_hub.store.tables import job, user
 from mlp_hub.store.tables import stored as t
 
 ITEMS = Rows(StoredItem, t)
+# built once: building a statement costs more than running it
+_GET = select(t).where(t.c.uid == bindparam("uid"))
+_AMONG = select(t).where(t.c.uid.in_(bindparam("uids", expanding=True))).order_by(t.c.uid)
+_OUTPUTS = select(func.sum(t.c.used), func.min(t.c.made_at)).where(
+    t.c.kind == StoredKind.OUTPUT.value, t.c.user == bindparam("user"), t.c.tenant == bindparam("tenant")
+)
 _MEASURED = [kind.value for kind in sorted(MEASURED)]
 
 
@@ -31,7 +38,12 @@ class StoredItems(Repo):
 
     def get(self, uid: str) -> StoredItem | None:
         """Return one."""
-        return self._one(ITEMS, select(t).where(t.c.uid == uid))
+        return self._one(ITEMS, _GET, {"uid": uid})
+
+    def among(self, uids: Iterable[str]) -> dict[str, StoredItem]:
+        """Return those of these that are there, by uid."""
+        items = (item for part in chunks(uids) for item in self._list(ITEMS, _AMONG, {"uids": part}))
+        return {item.uid: item for item in items}
 
     def find(self, kind: StoredKind, user: str, name: str) -> StoredItem | None:
         """Return the one of this name."""
@@ -98,12 +110,21 @@ class StoredItems(Repo):
 
     def put(self, item: StoredItem) -> None:
         """Store an item, new or changed, and charge its tenant with its size."""
-        self._store(ITEMS, item)
         if item.kind is StoredKind.OUTPUT:
-            self._sum_outputs(item.user, item.tenant)
+            self.put_outputs([item])
             return
+        self._store(ITEMS, item)
         holder = f"{item.kind.value} {item.name}"
         self._hold(item.uid, item.user, item.tenant, size=item.charged, since=item.made_at, holder=holder)
+
+    def put_outputs(self, items: Iterable[StoredItem]) -> None:
+        """Store directories of jobs, and charge each of their owners in each tenant once."""
+        whose: dict[tuple[str, str], None] = {}
+        for item in items:
+            self._store(ITEMS, item)
+            whose[item.user, item.tenant] = None
+        for user_name, tenant in whose:
+            self._sum_outputs(user_name, tenant)
 
     def remove(self, uid: str) -> bool:
         """Forget one, and give back what it holds; False when it was gone."""
@@ -120,8 +141,7 @@ class StoredItems(Repo):
 
     def _sum_outputs(self, user: str, tenant: str) -> None:
         """Have one row of the ledger hold what all directories of a user's jobs of a tenant take: the ledger is summed up often."""
-        of = (t.c.kind == StoredKind.OUTPUT.value, t.c.user == user, t.c.tenant == tenant)
-        used, since = self._c.execute(select(func.sum(t.c.used), func.min(t.c.made_at)).where(*of)).one()
+        used, since = self._c.execute(_OUTPUTS, {"user": user, "tenant": tenant}).one()
         if not used:
             self._release(outputs_id(user, tenant))
             return

@@ -49,7 +49,7 @@ _below = select(t.c.name).where(t.c.name == bindparam("top")).cte("below", recur
 _below = _below.union(
     select(_child.c.name).where(_child.c.parent == _below.c.name)
 )  # which ends in a circle too
-_WITH_ALL_BELOW = select(_below.c.name).order_by(_below.c.name)
+_WITH_ALL_BELOW = select(t.c.name, t.c.parent).where(t.c.name.in_(select(_below.c.name))).order_by(t.c.name)
 _STANDING = select(t, exists().where(_child.c.parent == t.c.name).label("is_parent")).where(
     t.c.name == bindparam("name")
 )
@@ -134,9 +134,10 @@ class Tenants(Repo):
         """Return the names of the tenants directly below this one."""
         return [*self._c.scalars(select(t.c.name).where(t.c.parent == name).order_by(t.c.name))]
 
-    def with_all_below(self, name: str) -> list[str]:
-        """Return the name of a tenant and those of all tenants below it, however deep."""
-        return [*self._c.scalars(_WITH_ALL_BELOW, {"top": name})]
+    def parents_below(self, name: str) -> dict[str, str | None]:
+        """Return all tenants below this one, however deep, with their parents."""
+        found = self._c.execute(_WITH_ALL_BELOW, {"top": name})
+        return {row.name: row.parent for row in found if row.name != name}
 
     def is_cohort(self, name: str) -> bool:
         """Whether any tenant is in a cohort of this name."""

@@ -1,0 +1,1 @@
+"""Use of pods as the cluster measures it, which their programs cannot write."""
