@@ -46,8 +46,14 @@ async def test_one_earlier_run_tells_nothing_and_two_tell_a_range(tmp_path: Path
         assert why.forecast.start is not None
         assert why.forecast.start.p10 <= why.forecast.start.p50 <= why.forecast.start.p90
         assert str(why.forecast.because) == "estimated from earlier runs of 1 other job"
-        entries = await rig.platform.cluster_queue.entries()
-        assert {e.name: e.forecast is not None for e in entries} == {"train": True, "next": True}
+
+        async def told() -> bool:
+            entries = (
+                await rig.platform.cluster_queue.entries()
+            )  # as of the last look ahead, of which one follows a submission
+            return {e.name: e.forecast is not None for e in entries} == {"train": True, "next": True}
+
+        await until(told)
 
 
 async def test_the_preview_of_a_sweep_has_the_range_of_its_start_and_no_end_of_one_trial(

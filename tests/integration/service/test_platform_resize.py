@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from mlp_hub.domain.errors import Refused
 from mlp_hub.domain.resources import ZERO
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import LaunchSpec
+from mlp_hub.executors.simulated.attempt import DONE
 from mlp_hub.scheduler.model.types import SchedulingPolicy
 from support.rigs.platform_rig import FAST, Rig, running_rig
 from support.waiting import until
@@ -168,6 +171,48 @@ async def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: 
         done = await rig.until("wide", "finished")
         assert done.restarts >= 1
         assert rig.held() == ZERO
+
+
+@pytest.mark.parametrize("during", ["the release of holdings", "the search for leftovers"])
+async def test_a_resize_that_goes_on_during_recovery_keeps_its_new_attempt(
+    tmp_path: Path, during: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_rig(tmp_path) as rig:
+        wide = await resizing(rig, wide={"DURATION": 600, "STOP": 0.05}, other=600)
+        first, second = f"{wide.uid}.0", f"{wide.uid}.1"
+        rig.crash()
+        commit, known = rig.platform.board.commit, rig.executor.known
+
+        async def has_stopped() -> bool:
+            return (await rig.executor.observe([first]))[first].phase in DONE
+
+        async def has_begun() -> bool:
+            return second in rig.executor.starts
+
+        async def report() -> None:
+            """Let the executor report the stop, and wait until the next attempt has begun."""
+            rig.platform.reconciler._executor_says(first)
+            await until(has_begun)
+
+        async def commit_later(fn: Any, **options: Any) -> Any:
+            if fn.__qualname__.startswith("Reconciler._release_orphans"):
+                await report()
+            return await commit(fn, **options)
+
+        async def known_later() -> Sequence[str]:
+            await report()
+            return await known()
+
+        await rig.executor.stop(first, 0.0, await rig.executor.epoch())
+        await until(has_stopped)
+        if during == "the release of holdings":
+            monkeypatch.setattr(rig.platform.board, "commit", commit_later)
+        else:
+            monkeypatch.setattr(rig.executor, "known", known_later)
+        await rig.start()
+        await rig.until("other", "running", user="bob")
+        assert (await rig.until("wide", "running")).restarts == 1
+        assert rig.held().cpu == 4000
 
 
 async def test_a_job_that_is_being_resized_can_be_cancelled_and_gives_all_back(tmp_path: Path) -> None:

@@ -371,8 +371,10 @@ def a_model(rig: ApiRig, name: str, user: str = "ann", token: str = "", **fields
     assert answer.status == 201, answer.body
 
     def look() -> dict[str, Any] | None:
-        found: dict[str, Any] = rig.ask("GET", f"/users/{user}/models/{name}", token=token).json
-        return None if found["state"] == "creating" else found
+        seen = rig.ask("GET", f"/users/{user}/models/{name}", token=token)
+        assert seen.status == 200, seen.body
+        model: dict[str, Any] = seen.json
+        return None if model["state"] == "creating" else model
 
     found: dict[str, Any] = wait_for(look, message=f"for model {name} to be copied")
     return found

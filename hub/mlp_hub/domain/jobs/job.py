@@ -133,6 +133,11 @@ JOB_MACHINE = Machine(
 """Transitions of a job."""
 
 
+def uid_of_attempt(attempt: str) -> str:
+    """Return the uid of the job that an attempt, as `Job.attempt` names it, belongs to."""
+    return attempt.rpartition(".")[0]
+
+
 def state_of(phase: Phase) -> State:
     """Derive the contract's state from the phase; it is stored nowhere."""
     return _STATE[phase]

@@ -14,7 +14,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mlp_hub.domain.errors import MessageError, MLPError, OutOfReach
-from mlp_hub.domain.jobs.job import ALIVE, FINAL, HOLDING, Failure, Job, Phase, Target, with_progress
+from mlp_hub.domain.jobs.job import (
+    ALIVE,
+    FINAL,
+    HOLDING,
+    Failure,
+    Job,
+    Phase,
+    Target,
+    uid_of_attempt,
+    with_progress,
+)
 from mlp_hub.domain.jobs.run import UsedDataset
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation, Superseded
@@ -149,7 +159,7 @@ class Reconciler:
             self._queue.add((KIND, uid))
 
     def _executor_says(self, attempt: str) -> None:
-        self.look_at(attempt.rpartition(".")[0])
+        self.look_at(uid_of_attempt(attempt))
 
     def _board_says(self, job: Job, before: Job | None) -> None:
         if job.target is Target.RUN and (job.phase is Phase.QUEUED or job.phase in FINAL):
@@ -439,12 +449,15 @@ class Reconciler:
                 self.look_at(uid)
 
     async def _release_orphans(self) -> None:
-        """Release the holdings of attempts that are not in progress: nothing may leak after any crash."""
+        """Release the holdings of attempts that are not in progress: nothing may leak after any crash.
+
+        The transaction decides: an executor may report meanwhile, and a look then stores another attempt.
+        """
         now = self._clock()
-        attempts = {job.attempt for job in self._board.holding.values()}
 
         def work(tx: Tx, _: Changes) -> list[str]:
-            orphans = [r.id for r in tx.ledger.held(now, applier=APPLIER) if r.id not in attempts]
+            unknown = [r.id for r in tx.ledger.held(now, applier=APPLIER) if not self._is_in_progress(r.id)]
+            orphans = [attempt for attempt in unknown if not _is_stored(tx, attempt)]
             for attempt in orphans:
                 release(tx, attempt)
             return orphans
@@ -454,10 +467,20 @@ class Reconciler:
 
     async def _forget_leftovers(self) -> None:
         """Remove attempts of jobs that are not in progress."""
-        mine = {job.attempt for job in self._board.jobs.values() if job.phase in HOLDING}
-        for attempt in await self._executor.known():
-            if attempt not in mine:
+        known = await self._executor.known()  # asked first: what starts meanwhile is not in it
+        for attempt in known:
+            if not self._is_in_progress(attempt):
                 await self._effects.forget(attempt)
+
+    def _is_in_progress(self, attempt: str) -> bool:
+        job = self._board.holding.get(uid_of_attempt(attempt))
+        return job is not None and job.attempt == attempt
+
+
+def _is_stored(tx: Tx, attempt: str) -> bool:
+    """Return whether an attempt is stored as one that is in progress."""
+    job = tx.jobs.get(SYSTEM, uid_of_attempt(attempt))
+    return job is not None and job.phase in HOLDING and job.attempt == attempt
 
 
 def _runs_now(job: Job, before: Job | None) -> bool:

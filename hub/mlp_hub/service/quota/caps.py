@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.facts import Fact
-from mlp_hub.domain.jobs.job import Job
+from mlp_hub.domain.jobs.job import Job, uid_of_attempt
 from mlp_hub.domain.quantities import number, quantity
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.caps import EVERYBODY, Cap
@@ -130,7 +130,7 @@ def _held(tx: Tx, member: Member, now: float) -> list[Portion]:
             continue
         if counts(row):
             found.append(of_server(row))
-        elif row.applier == OF_JOBS and (job := tx.jobs.get(SYSTEM, row.id.rpartition(".")[0])) is not None:
+        elif row.applier == OF_JOBS and (job := tx.jobs.get(SYSTEM, uid_of_attempt(row.id))) is not None:
             found.append(of_job(job))
     return found
 

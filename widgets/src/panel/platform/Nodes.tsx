@@ -86,6 +86,9 @@ const CONDITIONS: Record<NodeCondition["kind"], () => string> = {
 /** What is wrong with a node, in a word or two. */
 export const conditionWord = (kind: NodeCondition["kind"]): string => CONDITIONS[kind]();
 
+/** What is wrong with it, as a sentence; why it is drained, in the words of who drained it. */
+export const conditionMessage = (one: Pick<NodeCondition, "kind" | "message">): string => (one.kind === "Drained" ? one.message : capital(one.message));
+
 /** Whether it takes new ranks, and if not, why. */
 function State({ node }: { node: Node }): JSX.Element {
   if (!node.conditions.length) return <Chip kind="good">{t("Up")}</Chip>;
@@ -128,7 +131,7 @@ export function NodesPage(): JSX.Element {
               </button>
               <span class="mlp-dim">{[n("1 core", "{n} cores", node.cpu), ram(node.ram), ...(node.gpu ? [gpus(node.gpu, node.gpu_kind)] : [])].join(t(", "))}</span>
             </div>
-            {node.conditions.filter((c) => c.message).map((c) => <p key={c.kind} class="mlp-dim">{capital(c.message)}</p>)}
+            {node.conditions.filter((c) => c.message).map((c) => <p key={c.kind} class="mlp-dim">{conditionMessage(c)}</p>)}
             {node.taints.length ? <p class="mlp-dim">{node.taints.map((taint) => `${taint.key}=${taint.value}:${taint.effect}`).join(t(", "))}</p> : null}
             <Shares node={node} users={users} what="cpu" />
             <Shares node={node} users={users} what="ram" />

@@ -15,7 +15,7 @@ import { Announcing } from "../teams/Announcing";
 import { href, Link } from "../shared/address";
 import { useHub } from "../shared/context";
 import { PageHead } from "../../components/basics/form";
-import { conditionWord } from "./Nodes";
+import { conditionMessage, conditionWord } from "./Nodes";
 
 const EVERY = 5000;
 const REQUESTS_EVERY = 20_000;
@@ -86,7 +86,7 @@ function Trouble({ of }: { of: NodeTrouble }): JSX.Element {
       <Link to={href("admin", "nodes")}>{of.name}</Link>{" "}
       {of.conditions.map((one) => (
         <span key={one.kind}>
-          <Chip kind={one.kind === "NotReady" ? "bad" : "wait"}>{conditionWord(one.kind)}</Chip> <span class="mlp-dim">{capital(one.message)}</span>
+          <Chip kind={one.kind === "NotReady" ? "bad" : "wait"}>{conditionWord(one.kind)}</Chip> <span class="mlp-dim">{conditionMessage(one)}</span>
         </span>
       ))}
     </li>
