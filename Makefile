@@ -117,7 +117,7 @@ cluster: install  ## build and start a real Kubernetes on this machine, as root 
 cluster-down: install  ## end that cluster and remove all that it left
 	$(CLUSTER) down
 
-cluster-images: install  ## build the images for notebooks and jobs with this tree's wheel, and bring them to the cluster
+cluster-images: install  ## build the images with this tree's wheel, and bring them to the cluster
 	$(CLUSTER) images
 
 cluster-nodes: install  ## add nodes that run nothing to the cluster (N=10 GPUS=8)

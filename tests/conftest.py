@@ -78,7 +78,7 @@ ALWAYS = ("test_story",)
 
 LONGEST_S = 4 * PATIENCE_S
 
-INSTALLS = ("local", "cluster")
+INSTALLS = ("local", "cluster", "helm")
 
 OWN = pytest.StashKey[str]()
 """The directory that was made for all files of this run."""

@@ -24,6 +24,7 @@
 {{- define "mlp-hub.serviceMetrics" -}}{{ include "mlp-hub.fullname" . }}-service-metrics{{- end -}}
 {{- define "mlp-hub.data" -}}{{ include "mlp-hub.fullname" . }}-data{{- end -}}
 {{- define "mlp-hub.postgresql" -}}{{ include "mlp-hub.fullname" . }}-postgresql{{- end -}}
+{{- define "mlp-hub.clean" -}}{{ include "mlp-hub.fullname" . }}-clean{{- end -}}
 {{- define "mlp-hub.settings" -}}{{ include "mlp-hub.fullname" . }}-settings{{- end -}}
 {{- define "mlp-hub.config" -}}{{ include "mlp-hub.fullname" . }}-config{{- end -}}
 {{- define "mlp-hub.secret" -}}{{ .Values.secrets.existingSecret | default (printf "%s-secrets" (include "mlp-hub.fullname" .)) }}{{- end -}}

@@ -21,11 +21,16 @@ labels:
   {{- with .values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- if ne .part "postgresql" }}
 annotations:
   checksum/config: {{ include (print .root.Template.BasePath "/settings.yaml") .root | sha256sum }}
   {{- with .values.podAnnotations }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
+{{- else if .values.podAnnotations }}
+annotations:
+  {{- toYaml .values.podAnnotations | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "mlp-hub.podSecurity" -}}
@@ -51,8 +56,8 @@ securityContext:
   {{- include "mlp-hub.podSecurity" . | nindent 2 }}
 terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
 {{- $class := .values.priorityClassName | default (ternary (include "mlp-hub.priorityClass" .root) "" .root.Values.priorityClass.create) }}
-{{- with $class }}
-priorityClassName: {{ . }}
+{{- if and $class (ne .part "clean") }}{{/* the class is gone by then */}}
+priorityClassName: {{ $class }}
 {{- end }}
 {{- $secrets := list }}
 {{- range $name, $wanted := .root.Values.images.pullSecrets }}{{ if $wanted }}{{ $secrets = append $secrets (dict "name" $name) }}{{ end }}{{ end }}
@@ -186,8 +191,10 @@ securityContext:
 resources:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- if ne .part "postgresql" }}
 envFrom:
   - configMapRef: {name: {{ include "mlp-hub.settings" .root }}}
+{{- end }}
 env:
   {{- include "mlp-hub.env" . | nindent 2 }}
   {{- if .database }}

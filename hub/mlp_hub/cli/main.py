@@ -67,6 +67,10 @@ def _pod(settings: Settings, args: argparse.Namespace) -> int:
         pod.prepare(settings, args.secrets)
         pod.wait_for_database(settings)
         return 0
+    if args.part == "clean":
+        from mlp_hub.cli.lifecycle import pod_clean  # noqa: PLC0415
+
+        return pod_clean.clean(settings, args.secret)
     if args.part in ("secrets", "setup"):
         from mlp_hub.cli.lifecycle import pod_setup  # noqa: PLC0415
 
@@ -580,7 +584,9 @@ def _parser() -> argparse.ArgumentParser:
 def _add_pod(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
     sub = add("pod", _pod, say("run one part in its own pod, as the Helm chart does"))
     sub.add_argument(
-        "part", choices=("secrets", "setup", "wait", "hub", "service", "data", "proxy"), metavar="PART"
+        "part",
+        choices=("secrets", "setup", "wait", "clean", "hub", "service", "data", "proxy"),
+        metavar="PART",
     )
     sub.add_argument(
         "--secrets",
@@ -593,7 +599,9 @@ def _add_pod(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> Non
         "--secret",
         default="",
         metavar="NAME",
-        help=say("with setup: the Secret that is made at the first start and kept"),
+        help=say(
+            "with setup: the Secret that is made at the first start and kept; with clean: the Secret to remove"
+        ),
     )
     _takes(sub)
 

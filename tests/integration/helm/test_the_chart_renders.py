@@ -199,7 +199,6 @@ def test_the_service_has_the_rights_that_it_needs_and_no_other(chart: Chart) -> 
         needed |= {(group, need.kind.plural, verb) for verb in need.verbs}
     for rule in RULES:
         needed |= {(g, r, v) for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
-    needed |= {("metrics.k8s.io", "nodes", "get"), ("metrics.k8s.io", "nodes", "list")}
     given = {
         (g, r, v)
         for rule in role["rules"]
@@ -326,3 +325,54 @@ def test_the_notes_have_the_address_and_the_next_step(chart: Chart, tmp_path: Pa
     assert "get secret hub-mlp-hub-secrets" in notes
     assert "port-forward svc/hub-mlp-hub-proxy" in notes
     assert "trial" in notes
+
+
+def test_a_changed_setting_does_not_restart_the_trial_database(chart: Chart) -> None:
+    def database(**sets: str) -> Object:
+        return pods(chart.objects("trial", **sets))["hub-mlp-hub-postgresql"]
+
+    assert database(**{"settings.notebook_ram": "4096"}) == database()
+
+
+def test_the_trial_database_is_on_a_volume_that_outlives_its_pod(chart: Chart) -> None:
+    for sets in ({}, {"database.trial.size": "8Gi"}):
+        found = pods(chart.objects("trial", **sets))["hub-mlp-hub-postgresql"]["spec"]
+        place = found["containers"][0]["command"][3]
+        mounts = {one["mountPath"]: one["name"] for one in found["containers"][0]["volumeMounts"]}
+        (volume,) = [name for path, name in mounts.items() if path in ("/files", "/var/lib/trial")]
+        assert place.startswith(tuple(mounts))
+        assert {"name": volume, **found["volumes"][-1]} == found["volumes"][-1]
+        assert "persistentVolumeClaim" in found["volumes"][-1]
+
+
+def hooks(objects: list[Object]) -> list[Object]:
+    """Return the objects that helm has only while it does something."""
+    return [one for one in objects if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+
+
+def test_an_uninstall_removes_what_the_hub_made_and_no_other_hook_holds_up_anything(chart: Chart) -> None:
+    found = hooks(chart.objects("gateway"))
+    assert {one["metadata"]["annotations"]["helm.sh/hook"] for one in found} == {"post-delete"}
+    verbs = {verb for one in found for rule in one.get("rules", ()) for verb in rule["verbs"]}
+    assert verbs == {"list", "delete"}
+    assert hooks(chart.objects("gateway", **{"uninstall.clean": "false"})) == []
+
+
+def test_the_secret_is_removed_only_where_no_files_are_kept_that_it_opens(chart: Chart) -> None:
+    def removed(**sets: str) -> bool:
+        (job,) = named(chart.objects("gateway", **sets), "Job").values()
+        return "--secret" in job["spec"]["template"]["spec"]["containers"][0]["command"]
+
+    assert not removed()
+    assert removed(**{"storage.keep": "false"})
+    assert not removed(**{"storage.keep": "false", "secrets.existingSecret": "mine"})
+
+
+def test_the_job_of_an_uninstall_needs_nothing_that_is_gone_by_then(chart: Chart) -> None:
+    objects = chart.objects("gateway", **{"priorityClass.create": "true"})
+    (job,) = named(objects, "Job").values()
+    pod = job["spec"]["template"]["spec"]
+    assert "priorityClassName" not in pod
+    assert "envFrom" not in pod["containers"][0]
+    assert [volume for volume in pod["volumes"] if "emptyDir" not in volume] == []
+    assert pod["serviceAccountName"] in {one["metadata"]["name"] for one in hooks(objects)}

@@ -172,7 +172,7 @@ def _bring(settings: Settings) -> None:
 
 
 def _wait_for_databases(settings: Settings) -> None:
-    until = time.monotonic() + ANSWER_S
+    until, said = time.monotonic() + ANSWER_S, ""
     while True:
         try:
             database.platform(settings)
@@ -180,7 +180,9 @@ def _wait_for_databases(settings: Settings) -> None:
         except database.DatabaseSilent as silent:
             if time.monotonic() > until:
                 raise
-            _say(silent.text())
+            if silent.text() != said:  # once, not each second
+                said = silent.text()
+                _say(said)
             time.sleep(pod.LOOK_S)
         else:
             return

@@ -49,6 +49,8 @@ def prepare_folders(settings: Settings) -> None:
 
 def _prepare_folders(settings: Settings) -> list[str]:
     notes: list[str] = []
+    if settings.files_dir != settings.home:
+        _make_root(settings.files_dir)
     for path, mode in _folders(settings):
         _make(path, mode)
         if mode == _CLOSED:
@@ -78,7 +80,6 @@ def _folders(settings: Settings) -> list[tuple[Path, int]]:
         (settings.secrets_dir, 0o700),
         (settings.db_dir, 0o700),
         (settings.log_dir, 0o700),
-        *([(settings.files_dir, 0o711)] if settings.files_dir != settings.home else []),
         (settings.homes_dir, 0o711),
         (settings.data_dir, 0o711),
         (settings.jobs_dir, 0o711),
@@ -88,6 +89,15 @@ def _folders(settings: Settings) -> list[tuple[Path, int]]:
         (settings.jobs_run_dir, 0o700),
         (settings.servers_run_dir, 0o700),
     ]
+
+
+def _make_root(path: Path) -> None:
+    """Make the directory of all files; the root of a volume may be another's, who let this user write there."""
+    try:
+        _make(path, 0o711)
+    except PermissionError:
+        if not path.is_mount() or not os.access(path, os.W_OK | os.X_OK):
+            raise
 
 
 def _make(path: Path, mode: int) -> None:

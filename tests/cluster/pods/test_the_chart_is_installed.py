@@ -1,0 +1,224 @@
+"""The whole hub as pods: installed by its chart, its leader killed, upgraded and rolled back while a job runs, and removed.
+
+The tests of this file are one story; each goes on where the one before stopped. A person in a browser is `--install=helm` of
+the acceptance suite.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import pytest
+
+from support.cluster.kube import Kube
+from support.cluster.release import NAME, Release
+from support.waiting import wait_for
+
+TICKS = """import pathlib, time
+n = 0
+while not pathlib.Path("enough").exists():
+    print("tick", n, flush=True)
+    n += 1
+    time.sleep(0.5)
+print("ticks", n, flush=True)
+"""
+SUM = "from mpi4py import MPI; world = MPI.COMM_WORLD; print('sum', world.allreduce(world.rank + 1))"
+SMALL = {"cpu": 0.1, "ram": 200}
+GONE_S = 180.0
+
+
+@pytest.fixture(scope="module")
+def hub(kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
+    hub = Release(kube, tmp_path_factory.mktemp("chart") / "home")
+    try:
+        yield hub
+    finally:
+        hub.destroy()
+
+
+class Submitting:
+    """Submits jobs one after the other, and has the names of those that were accepted.
+
+    They wait for quota, so that they cost nothing. A job whose request was cut is submitted again under its name, as `mlp` does.
+    """
+
+    def __init__(self, hub: Release) -> None:
+        self.hub = hub
+        self.accepted: list[str] = []
+        self.longest = 0.0
+        self.enough = threading.Event()
+        self.thread = threading.Thread(target=self._go)
+
+    def __enter__(self) -> Self:
+        self.hub.token("ann")
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.enough.set()
+        self.thread.join()
+
+    def until(self, more: int) -> None:
+        """Wait until so many more were accepted."""
+        wanted = len(self.accepted) + more
+        wait_for(lambda: len(self.accepted) >= wanted, message="for a leader to take jobs")
+
+    def _go(self) -> None:
+        while not self.enough.is_set():
+            name, began = f"wait{len(self.accepted)}", time.monotonic()
+            while not self._submitted(name):
+                time.sleep(0.1)
+            self.longest = max(self.longest, time.monotonic() - began)
+            self.accepted.append(name)
+            time.sleep(0.1)
+
+    def _submitted(self, name: str) -> bool:
+        body = {"name": name, "code": "pass", "tenant": "narrow", "cpu": 1, "ram": 200}
+        with contextlib.suppress(httpx.TransportError):
+            answer = self.hub.call("POST", "/users/ann/jobs", "ann", body)
+            return answer.is_success or answer.status_code == 409  # the one whose answer was cut
+        return False
+
+
+def ticks(hub: Release) -> int:
+    """Return how far the job is; fail where it has not counted every number once."""
+    lines = [line for line in hub.log("ann", "ticks").splitlines() if line.startswith("tick ")]
+    assert lines == [f"tick {n}" for n in range(len(lines))]
+    return len(lines)
+
+
+def goes_on(hub: Release) -> None:
+    """See that the job does, in its first attempt."""
+    before = wait_for(lambda: ticks(hub))
+    wait_for(lambda: ticks(hub) > before + 2)
+    job = hub.job("ann", "ticks")
+    assert (job["phase"], job["restarts"]) == ("running", 0)
+
+
+def test_1_a_hub_is_installed_with_the_values_of_the_quickstart(
+    hub: Release, record_property: Callable[[str, Any], None]
+) -> None:
+    began = time.monotonic()
+    notes = hub.up()
+    record_property("seconds from helm install to the login page and the API", time.monotonic() - began)
+    assert hub.url in notes
+    assert {pod["status"]["phase"] for pod in hub.pods().values()} == {"Running"}
+    assert len(hub.pods("service")) == 2
+    assert hub.http.post("/hub/login", data={"username": "x"}).status_code in (403, 401)
+    hub.add_user("ann")
+
+
+def test_2_a_job_of_two_ranks_of_mpi_runs_to_its_end(
+    hub: Release, record_property: Callable[[str, Any], None]
+) -> None:
+    began = time.monotonic()
+    hub.submit("ann", "sum", SUM, runtime="mpi", workers=2, **SMALL)
+    hub.wait_phase("ann", "sum", "finished")
+    record_property("seconds of the first MPI job", time.monotonic() - began)
+    assert "sum 3" in hub.log("ann", "sum")
+    hub.submit("ann", "ticks", TICKS, **SMALL)
+    hub.wait_phase("ann", "ticks", "running")
+    hub.ok("POST", "/tenants", body={"name": "narrow", "cpu": 0.5, "ram": 1000})
+    hub.ok("PUT", "/tenants/narrow/members/ann", body={"role": "member"})
+
+
+@pytest.mark.parametrize("how", ["its process is killed", "its pod is gone", "it is frozen"])
+def test_3_the_leader_dies_and_nothing_is_lost(
+    hub: Release, how: str, record_property: Callable[[str, Any], None]
+) -> None:
+    goes_on(hub)
+    before = hub.leader()
+    with Submitting(hub) as submitting:
+        submitting.until(2)
+        if how == "its pod is gone":
+            hub.at("delete", "pod", before, "--grace-period=0", "--force")
+        else:
+            signal = "KILL" if how == "its process is killed" else "STOP"
+            # 1 is tini, whose child it is
+            hub.at(
+                "exec",
+                before,
+                "-c",
+                "service",
+                "--",
+                "sh",
+                "-c",
+                f"kill -{signal} $(cat /proc/1/task/1/children)",
+            )
+        wait_for(lambda: hub.leader() != before or how == "its process is killed")
+        submitting.until(5)
+    record_property(f"seconds until a job was accepted again: {how}", submitting.longest)
+    listed = [job["name"] for job in hub.ok("GET", "/users/ann/jobs", "ann") if job["name"] != "ticks"]
+    assert sorted(name for name in listed if name.startswith("wait")) == sorted(submitting.accepted)
+    for name in submitting.accepted:
+        hub.ok("DELETE", f"/users/ann/jobs/{name}", "ann")
+    goes_on(hub)
+    hub.at("rollout", "status", f"deployment/{NAME}-service", "--timeout=300s")
+
+
+def days(hub: Release) -> float:
+    """Return a setting, as the API tells it."""
+    return float(hub.ok("GET", "/session", "ann")["keeping"]["job_days"])
+
+
+def test_4_an_upgrade_changes_a_setting_and_a_rollback_takes_it_back_while_a_job_runs(hub: Release) -> None:
+    assert days(hub) == 90
+    changed = {**hub.values["settings"], "keep_jobs_days": 30}
+    hub.helm("upgrade", "hub", *hub.with_values(settings=changed))
+    hub.until_ready()
+    assert days(hub) == 30
+    goes_on(hub)
+    hub.helm("rollback", "hub", "1")
+    hub.until_ready()
+    assert days(hub) == 90
+    goes_on(hub)
+
+
+def test_5_the_job_finishes_with_all_that_it_said(hub: Release) -> None:
+    enough = hub.homes / "ann" / "enough"
+    enough.touch()
+    hub.wait_phase("ann", "ticks", "finished")
+    assert f"ticks {ticks(hub)}" in hub.log("ann", "ticks")
+
+
+def left(hub: Release) -> list[str]:
+    """List what the cluster has of the release and of its hub."""
+    all_kinds = hub.kube("api-resources", "--verbs=list", "-o", "name").split()
+    kinds = ",".join(kind for kind in all_kinds if not kind.startswith(("events", "componentstatuses")))
+    found = []
+    for labels in (f"app.kubernetes.io/managed-by=mlp-hub,app.kubernetes.io/instance={hub.name}",):
+        found += hub.kube("get", kinds, "-A", "-l", labels, "-o", "name", "--ignore-not-found").split()
+    found += hub.at("get", kinds, "-o", "name", "--ignore-not-found").split()
+    outside = hub.kube("get", kinds, "-A", "-o", "name", "--ignore-not-found").split()
+    found += [one for one in outside if one.split("/")[-1].startswith((f"{hub.at.name}-", f"{hub.name}-"))]
+    of_every_namespace = {"serviceaccount/default", "configmap/kube-root-ca.crt"}
+    return sorted(
+        {one for one in found if one not in of_every_namespace and hub.at.name not in one.split("/")[1:]}
+    )
+
+
+def test_6_nothing_is_left_but_what_the_values_say_is_kept(hub: Release) -> None:
+    hub.helm("uninstall", "hub", "--wait")
+    kept = [
+        f"persistentvolume/{hub.at.name}-{NAME}-files",
+        f"persistentvolumeclaim/{NAME}-files",
+        f"secret/{NAME}-secrets",
+    ]
+    wait_for(lambda: left(hub) == kept, GONE_S, 1, f"for only these to be left: {kept}")
+
+
+def test_7_the_next_installation_has_all_of_it_again_and_without_keep_an_uninstall_leaves_nothing(
+    hub: Release,
+) -> None:
+    hub.helm("install", "hub", *hub.with_values(storage={**hub.values["storage"], "keep": False}))
+    hub.until_ready()
+    assert {job["name"] for job in hub.ok("GET", "/users/ann/jobs", "ann")} == {"sum", "ticks"}
+    hub.helm("uninstall", "hub", "--wait")
+    wait_for(lambda: left(hub) == [], GONE_S, 1, "for nothing to be left")
+    assert (Path(hub.homes) / "ann" / "enough").exists()
