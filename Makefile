@@ -76,7 +76,7 @@ test-integration: test-tools  ## run the tests with real hubs, proxies and sandb
 test-integration-%: test-tools
 	$(PYTEST) tests/integration/$* $(BESIDE) $(ARGS)
 
-test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots (INSTALL=cluster: with pods)
+test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots (INSTALL=cluster: with pods, INSTALL=helm: all of it pods)
 	$(PYTEST) tests/acceptance $(BESIDE) --install=$(or $(INSTALL),local) $(ARGS)
 
 test-system: test-tools  ## run both of these side by side (SLICE=2/4: one of four slices of the files)
