@@ -21,6 +21,7 @@ from support.waiting import PATIENCE_S
 SLOWEST = (
     "test_story",
     "test_hub",
+    "test_the_chart_is_installed",
     "test_backups",
     "test_groups_within_a_minute",
     "test_saved_notebooks",

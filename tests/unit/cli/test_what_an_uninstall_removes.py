@@ -63,7 +63,9 @@ async def test_all_of_one_name_goes_and_what_others_have_stays() -> None:
 
 
 async def test_without_volcano_its_queues_are_not_asked_for() -> None:
-    cluster = Cluster({key: has for key, has in objects().items() if key[0] is not kinds.QUEUES}, volcano=False)
+    cluster = Cluster(
+        {key: has for key, has in objects().items() if key[0] is not kinds.QUEUES}, volcano=False
+    )
     await pod_clean.remove(cluster, "mlp")  # type: ignore[arg-type]
     assert OURS not in cluster.found.values()
 
