@@ -201,19 +201,17 @@ def test_5_the_job_finishes_with_all_that_it_said(hub: Release) -> None:
 
 
 def left(hub: Release) -> list[str]:
-    """List what the cluster has of the release and of its hub."""
-    all_kinds = hub.kube("api-resources", "--verbs=list", "-o", "name").split()
-    kinds = ",".join(kind for kind in all_kinds if not kind.startswith(("events", "componentstatuses")))
-    found = []
-    for labels in (f"app.kubernetes.io/managed-by=mlp-hub,app.kubernetes.io/instance={hub.name}",):
-        found += hub.kube("get", kinds, "-A", "-l", labels, "-o", "name", "--ignore-not-found").split()
-    found += hub.at("get", kinds, "-o", "name", "--ignore-not-found").split()
-    outside = hub.kube("get", kinds, "-A", "-o", "name", "--ignore-not-found").split()
-    found += [one for one in outside if one.split("/")[-1].startswith((f"{hub.at.name}-", f"{hub.name}-"))]
+    """List what the cluster has of the release and of its hub, in the release's namespace and outside of namespaces."""
+
+    def found(namespaced: str) -> list[str]:
+        kinds = hub.kube("api-resources", "--verbs=list", f"--namespaced={namespaced}", "-o", "name").split()
+        some = ",".join(kind for kind in kinds if not kind.startswith(("events", "componentstatuses")))
+        return hub.at("get", some, "-o", "name", "--ignore-not-found").split()
+
     of_every_namespace = {"serviceaccount/default", "configmap/kube-root-ca.crt"}
-    return sorted(
-        {one for one in found if one not in of_every_namespace and hub.at.name not in one.split("/")[1:]}
-    )
+    ours = (f"{hub.at.name}-", f"{hub.name}-")
+    outside = [one for one in found("false") if one.rpartition("/")[2].startswith(ours)]
+    return sorted({*found("true"), *outside} - of_every_namespace)
 
 
 def test_6_nothing_is_left_but_what_the_values_say_is_kept(hub: Release) -> None:
