@@ -26,6 +26,11 @@ from support.waiting import PATIENCE_S, wait_for
 NAME = "hub-mlp-hub"
 """Begin of the names of the objects of the release `hub`."""
 PARTS = ("proxy", "hub", "service", "data", "postgresql")
+OF_THE_CHART = {
+    "MLP_HOME", "MLP_PORT", "MLP_BIND", "MLP_PUBLIC_URL", "MLP_BASE_PATH", "MLP_USERS_DOMAIN", "MLP_TRUSTED_PROXIES", "MLP_TLS_CERT",
+}  # fmt: skip
+"""Variables in whose place the chart has values, or sets them itself."""
+CERTIFICATE = "certificate"
 FEW = {"requests": {"cpu": "20m", "memory": "64Mi"}}
 """Pods of other tests are on the node too."""
 PATIENT = "c.Spawner.start_timeout = c.PodSpawner.node_patience_s = 900\n"
@@ -67,15 +72,21 @@ class Release(LiveHub):
         settings = {
             name.removeprefix("MLP_").lower(): yaml.safe_load(value)
             for name, value in environ.items()
-            if name.startswith("MLP_") and name not in ("MLP_HOME", "MLP_PORT", "MLP_PUBLIC_URL")
+            if name.startswith("MLP_") and name not in OF_THE_CHART
         }
+        address: dict[str, Any] = {"url": f"{self.url}/"}
+        if users := environ.get("MLP_USERS_DOMAIN"):
+            address["usersDomain"] = users
+        if trusted := environ.get("MLP_TRUSTED_PROXIES"):
+            address["trustedProxies"] = {"given": trusted}
         return {
             "installation": self.name,
-            "address": {"url": f"{self.url}/"},
+            "address": address,
             "storage": {"source": {"hostPath": {"path": str(self.files), "type": "Directory"}}},
             "settings": {"node_cpu_overcommit": 16, **settings},
             "config": PATIENT,
             "service": {"replicas": 2},
+            "proxy": {"tls": {"secretName": CERTIFICATE}} if "MLP_TLS_CERT" in environ else {},
         }
 
     # ---------------------------------------------------------------------- helm
@@ -108,6 +119,9 @@ class Release(LiveHub):
         self.home.chmod(0o755)
         self.kube("create", "namespace", self.at.name)
         self.kube("label", "namespace", self.at.name, "pod-security.kubernetes.io/enforce=restricted")
+        if pem := self._given.get("MLP_TLS_CERT"):
+            both = (f"--from-file=tls.crt={pem}", f"--from-file=tls.key={pem}")
+            self.at("create", "secret", "generic", CERTIFICATE, *both)
         notes = self.helm("install", "hub", *self.with_values())
         self._forwarding.start()
         self.until_ready()
