@@ -76,7 +76,7 @@ test-integration: test-tools  ## run the tests with real hubs, proxies and sandb
 test-integration-%: test-tools
 	$(PYTEST) tests/integration/$* $(BESIDE) $(ARGS)
 
-test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots (INSTALL=cluster: with pods)
+test-acceptance: test-tools  ## run the tests in a real browser; pictures go to build/screenshots (INSTALL=cluster: with pods, INSTALL=helm: all of it pods)
 	$(PYTEST) tests/acceptance $(BESIDE) --install=$(or $(INSTALL),local) $(ARGS)
 
 test-system: test-tools  ## run both of these side by side (SLICE=2/4: one of four slices of the files)
@@ -117,14 +117,14 @@ cluster: install  ## build and start a real Kubernetes on this machine, as root 
 cluster-down: install  ## end that cluster and remove all that it left
 	$(CLUSTER) down
 
-cluster-images: install  ## build the images for notebooks and jobs with this tree's wheel, and bring them to the cluster
+cluster-images: install  ## build the images with this tree's wheel, and bring them to the cluster
 	$(CLUSTER) images
 
 cluster-nodes: install  ## add nodes that run nothing to the cluster (N=10 GPUS=8)
 	$(CLUSTER) nodes $(or $(N),10) --gpus $(or $(GPUS),8)
 
 .PHONY: images
-images: install  ## build the images hub, service, notebook, mpi and tf (ONLY=notebook; BUILDER= BASE= TAG=)
+images: install  ## build the images hub, service, postgresql, notebook, mpi and tf (ONLY=notebook; BUILDER= BASE= TAG=)
 	images/build $(ONLY)
 
 kubeconfig:  ## print the path of the cluster's kubeconfig; kubectl lies beside it

@@ -21,6 +21,7 @@ from support.waiting import PATIENCE_S
 SLOWEST = (
     "test_story",
     "test_hub",
+    "test_the_chart_is_installed",
     "test_backups",
     "test_groups_within_a_minute",
     "test_saved_notebooks",
@@ -78,7 +79,7 @@ ALWAYS = ("test_story",)
 
 LONGEST_S = 4 * PATIENCE_S
 
-INSTALLS = ("local", "cluster")
+INSTALLS = ("local", "cluster", "helm")
 
 OWN = pytest.StashKey[str]()
 """The directory that was made for all files of this run."""

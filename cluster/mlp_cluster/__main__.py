@@ -1,4 +1,4 @@
-"""`python -m mlp_cluster up|down|can|build|with|images|nodes|kubeconfig|kill`: what the targets of the Makefile and CI call."""
+"""`python -m mlp_cluster up|down|can|build|with|images|nodes|kubeconfig|helm|kill`: what the targets of the Makefile and CI call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mlp_cluster import fake_nodes, images, machine, programs, store
+from mlp_cluster import fake_nodes, helm, images, machine, programs, store
 from mlp_cluster.able import able
 from mlp_cluster.components import Making
 from mlp_cluster.passing import passing
@@ -37,6 +37,7 @@ def main(argv: Sequence[str]) -> int:
     nodes.add_argument("count", type=int)
     nodes.add_argument("--gpus", type=int, default=8)
     commands.add_parser("kubeconfig", help="print where the kubeconfig is; kubectl lies beside it")
+    commands.add_parser("helm", help="build helm unless it is there, and print where it is")
     kill = commands.add_parser("kill", help="kill one of the cluster's programs; `up` starts it again")
     kill.add_argument("name")
     arguments = parser.parse_args(argv)
@@ -53,8 +54,8 @@ def main(argv: Sequence[str]) -> int:
 def _do(arguments: argparse.Namespace) -> None:
     name, given = clone_name(), brought()
     command = arguments.command
-    if command == "can":
-        print(able())
+    if command in {"can", "helm"}:
+        print(able() if command == "can" else helm.build())
     elif command == "build":
         _build(pods=not arguments.api_only)
     elif command == "kubeconfig":
@@ -78,6 +79,7 @@ def _build(*, pods: bool) -> None:
     machine.check(pods=pods)
     with alone("builds"):
         built = programs.build()
+        helm.build()
         if pods:
             images.build(*images.OURS)
             store.template(built)

@@ -14,7 +14,10 @@ from mlp_cluster.archive import chains
 from mlp_cluster.place import ROOT, clone
 from mlp_cluster.running import ClusterError, output, say
 
-OURS = JOBS, TENSORFLOW, NOTEBOOK = "mpi", "tf", "notebook"
+JOBS, TENSORFLOW, NOTEBOOK = "mpi", "tf", "notebook"
+PLATFORM = ("hub", "service", "postgresql")
+"""What a hub installed by the chart consists of."""
+OURS = (JOBS, TENSORFLOW, NOTEBOOK, *PLATFORM)
 PAUSE = "pause"
 _PAUSE_FROM = 'FROM scratch\nCOPY pause /\nCMD ["/pause"]\n'
 

@@ -16,7 +16,6 @@ import time
 from dataclasses import fields, replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from tornado.httpserver import HTTPServer
 
@@ -34,7 +33,7 @@ from mlp_hub.api.hubclient import HubClient
 from mlp_hub.backends import backend_of
 from mlp_hub.background import BackgroundTask
 from mlp_hub.bindings import KEY, check_service
-from mlp_hub.domain.errors import Unavailable
+from mlp_hub.domain.errors import MessageError, Unavailable
 from mlp_hub.domain.resources import HOUR_S
 from mlp_hub.executors.base import Executor
 from mlp_hub.gc_tuning import spare_the_collector
@@ -70,10 +69,13 @@ from mlp_hub.site_receivers import (
     traces_of,
 )
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
+from mlp_hub.unix_sockets import url_of
 from mlp_hub.web.site import make_application
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
+
+    from mlp_hub.kubernetes.leader_label import LeaderLabel
 
 log = logging.getLogger("mlp_hub.app")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -87,10 +89,13 @@ SWITCH_S = 0.0005
 class ServiceProcess:
     """The running service, made from its settings; `replica` is its number among those of a state directory."""
 
-    def __init__(self, settings: Settings, executor: Executor, replica: int = 1) -> None:
+    def __init__(
+        self, settings: Settings, executor: Executor, replica: int = 1, label: LeaderLabel | None = None
+    ) -> None:
         self.settings = settings
         self.db = Database(settings.service_db_url, guard=True)
         self.executor = executor
+        self.label = label
         self.platform = Platform(
             self.db,
             self.executor,
@@ -100,9 +105,9 @@ class ServiceProcess:
             groups=groups_of(settings),
             steady=time.monotonic,
         )
-        hub_api = f"http+unix://{quote(str(settings.hub_socket), safe='')}{settings.base}/hub/api"
+        hub_api = f"{url_of(settings.hub_at)}{settings.base}/hub/api"
         self.hub = HubClient(hub_api, settings.secret("service_token"))
-        self.figures = ProxyFigures(settings.proxy_api_socket, settings.secret("proxy_token"))
+        self.figures = ProxyFigures(settings.proxy_at, settings.secret("proxy_token"))
         self.service = make_service(
             self.platform,
             self.hub,
@@ -111,9 +116,10 @@ class ServiceProcess:
             rates=rates_of(settings),
             cookie=settings.origins.cookie(f"{COOKIE}-{settings.port}"),
         )
-        self.platform.problems.add(FilesWatch(settings.data_socket).problems)
+        self.platform.problems.add(FilesWatch(settings.data_at).problems)
         self.deaths = Deaths(self.db, settings.private_dir / "state.json")
         self._while_leading = [BackgroundTask(work) for work in (self.deaths.watch, self._stay_found)]
+        self.leaving: asyncio.Future[None] | None = None
         self.listeners = listeners_of(settings, replica)
         self.servers: list[HTTPServer] = []
         self.platform.on_lead.append(self._lead)
@@ -126,6 +132,8 @@ class ServiceProcess:
         # before anything is looked at: attempts that another database knows are nobody's here, and would be ended
         check_service(self.settings, await self.db.read(lambda tx: tx.settings.get(KEY)))
         await self.executor.open()
+        if self.label is not None:  # a service of this pod may have led before it was killed
+            await self.label.leave()
         application = make_application(self.service)
         gate = Gate(self.settings.connections_per_user, raise_descriptors() // 4)
         for listener in self.listeners:
@@ -152,10 +160,20 @@ class ServiceProcess:
     def _lead_no_more(self) -> None:
         for task in self._while_leading:
             task.cancel()
+        if self.label is not None:
+            self.leaving = asyncio.ensure_future(self._unlabel(self.label))
+
+    async def _unlabel(self, label: LeaderLabel) -> None:
+        try:
+            await label.leave()
+        except (MessageError, OSError) as error:  # the next leader takes it off
+            log.warning("this service's pod keeps the label of the leader: %s", error)
 
     async def _publish(self) -> None:
         for listener in self.listeners:
             await asyncio.to_thread(listener.publish)
+        if self.label is not None:
+            await self.label.take()
 
     async def _stay_found(self) -> None:
         """Take the sockets' names back that somebody else has by mistake, as one who was slow to see that it leads no more."""
@@ -164,7 +182,7 @@ class ServiceProcess:
             try:
                 await self.platform.lease.ensure_held()
                 await self._publish()
-            except (OSError, Unavailable) as error:
+            except (OSError, Unavailable, MessageError) as error:
                 log.warning("this service may not be found: %s", error)
 
     async def stop(self) -> None:
@@ -180,6 +198,9 @@ class ServiceProcess:
                 await asyncio.gather(*(server.close_all_connections() for server in self.servers))
         await self.platform.stop()
         await self.executor.close()
+        if self.label is not None:
+            await self._unlabel(self.label)
+            await self.label.close()
         self.hub.close()
         self.figures.close()
         self.db.close()
@@ -187,7 +208,7 @@ class ServiceProcess:
 
 def disk_of(settings: Settings) -> DiskPolicy:
     """Tell the platform how full the disk may become."""
-    found = os.statvfs(settings.home)
+    found = os.statvfs(settings.files_dir)  # of the files, which may be a volume of their own
     policy = policy_for(found.f_blocks * found.f_frsize, *settings.disk_limits)
     return replace(policy, reserve=settings.reserve_file)
 
@@ -318,6 +339,8 @@ def config_of(settings: Settings) -> Config:
     allowed: frozenset[str] | None = None
     if settings.bind in LOOPBACK or settings.allowed_hosts:
         names = {*LOOPBACK, settings.bind, *settings.allowed_hosts, origins.host}
+        if isinstance(settings.service_at, tuple):  # the name by which the other parts of the platform ask
+            names.add(settings.service_at[0])
         allowed = frozenset(name.lower().strip("[]") for name in names)
     return Config(
         version=version("mlp-hub"),
@@ -369,7 +392,9 @@ def set_up_logging(level: str, kind: str) -> None:
 
 async def serve(settings: Settings, replica: int) -> None:
     """Run until SIGTERM or SIGINT."""
-    app = ServiceProcess(settings, await backend_of(settings).make(settings), replica)
+    app = ServiceProcess(
+        settings, await backend_of(settings).make(settings), replica, await _label_of(settings)
+    )
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -386,6 +411,15 @@ async def serve(settings: Settings, replica: int) -> None:
     finally:
         async with asyncio.timeout(STOP_S):
             await app.stop()
+
+
+async def _label_of(settings: Settings) -> LeaderLabel | None:
+    if not settings.kubernetes_pod:
+        return None
+    from mlp_hub.in_cluster import connect  # noqa: PLC0415 - loads the cluster's client
+    from mlp_hub.kubernetes.leader_label import LeaderLabel  # noqa: PLC0415
+
+    return LeaderLabel(await connect(settings), settings.kubernetes_pod)
 
 
 async def _serve_and_end(settings: Settings, replica: int) -> None:

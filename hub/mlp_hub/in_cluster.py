@@ -14,6 +14,8 @@ from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.shared_volume.directories import Directories
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.settings.values import address
+from mlp_hub.unix_sockets import url_of
 
 Address = tuple[str, int]
 _WHICH = "name a kubeconfig with MLP_KUBERNETES_CONFIG or KUBECONFIG"
@@ -21,16 +23,16 @@ _WHICH = "name a kubeconfig with MLP_KUBERNETES_CONFIG or KUBECONFIG"
 
 def installation_of(settings: Settings) -> Installation:
     """Tell what the hub has in the cluster; raise `SettingsError` where it cannot be told."""
-    files, host = settings.files_dir, address_of(settings)
+    files = settings.files_dir
     return Installation(
         root=files,
         directories=Directories(homes=settings.homes_dir, jobs=settings.jobs_dir),
         volume=settings.volume,
         image=settings.kubernetes_image,
-        service=(host, service_port(settings)),
+        service=service_address(settings),
         cpu_overcommit=settings.node_cpu_overcommit,
-        hub=(host, hub_port(settings)),
-        data=(host, data_port(settings)),
+        hub=hub_address(settings),
+        data=data_address(settings),
         name=settings.kubernetes_name,
         prewarmed=settings.kubernetes_prewarmed,
         prewarmed_disk=settings.kubernetes_prewarmed_disk,
@@ -43,6 +45,7 @@ def installation_of(settings: Settings) -> Installation:
         dns=settings.kubernetes_dns,
         open=settings.kubernetes_open,
         user_prefix=settings.kubernetes_user_prefix,
+        identities=settings.kubernetes_identities,
         gpu_metrics=settings.kubernetes_gpu_metrics,
         gpu_metrics_job=settings.kubernetes_gpu_metrics_job,
     )
@@ -106,24 +109,37 @@ def data_port(settings: Settings) -> int:
     return settings.data_listens[1] if settings.data_listens else settings.port + 3
 
 
+def hub_address(settings: Settings) -> Address:
+    """Return the host and port at which pods reach the hub."""
+    given = address("MLP_KUBERNETES_HUB", settings.kubernetes_hub)
+    return given or (address_of(settings), hub_port(settings))
+
+
+def service_address(settings: Settings) -> Address:
+    """Return the host and port at which pods reach the service."""
+    given = address("MLP_KUBERNETES_SERVICE", settings.kubernetes_service)
+    return given or (address_of(settings), service_port(settings))
+
+
+def data_address(settings: Settings) -> Address:
+    """Return the host and port at which pods reach the files of datasets."""
+    given = address("MLP_KUBERNETES_DATA", settings.kubernetes_data)
+    return given or (address_of(settings), data_port(settings))
+
+
 def data_url(settings: Settings) -> str:
     """Return the URL of the files of datasets as pods have it."""
-    return f"{url_at(address_of(settings), data_port(settings))}{settings.base}/data"
+    return f"{url_of(data_address(settings))}{settings.base}/data"
 
 
 def hub_url(settings: Settings) -> str:
     """Return the hub's URL as pods have it."""
-    return url_at(address_of(settings), hub_port(settings))
+    return url_of(hub_address(settings))
 
 
 def service_url(settings: Settings) -> str:
     """Return the service's URL as pods have it."""
-    return url_at(address_of(settings), service_port(settings))
-
-
-def url_at(host: str, port: int) -> str:
-    """Return the URL of a host's port."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return url_of(service_address(settings))
 
 
 def _api_host(settings: Settings) -> str:

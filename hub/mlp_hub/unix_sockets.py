@@ -1,10 +1,22 @@
-"""UNIX sockets that are found under a path."""
+"""UNIX sockets that are found under a path, and places at which processes listen."""
 
 from __future__ import annotations
 
 import os
 import socket
 from pathlib import Path
+from urllib.parse import quote
+
+Place = Path | tuple[str, int]
+"""Where a process listens: a UNIX socket's path, or (host, port)."""
+
+
+def url_of(where: Place) -> str:
+    """Write a place as hub, proxy and their clients take it: a socket's path, or a host's port."""
+    if isinstance(where, Path):
+        return f"http+unix://{quote(str(where), safe='')}"
+    host, port = where
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def listen_at(path: Path, mode: int, *, backlog: int = 1024) -> socket.socket:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from support.cluster.installs import InACluster, Install, OneMachine
+from support.cluster.installs import ByHelm, InACluster, Install, OneMachine
 from support.cluster.real_cluster import kube
 from support.front.browser import chromium
 from support.hubs.live_hub import LiveHub
@@ -21,19 +21,24 @@ __all__ = ["kube"]  # a fixture
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what does not hold on this install, and mark what is not run on it each time."""
     chosen = config.getoption("--install")
+    kind = (
+        "local" if chosen == "local" else "cluster"
+    )  # of whose differences people see none between its two installs
     for item in items:
-        if any(chosen in mark.args for mark in item.iter_markers("whole_on")):
+        if any(kind in mark.args for mark in item.iter_markers("whole_on")):
             item.add_marker(pytest.mark.whole)
         for mark in item.iter_markers("differs"):
-            if mark.kwargs["only"] != chosen:
+            if mark.kwargs["only"] != kind:
                 item.add_marker(pytest.mark.skip(reason=f"only on {mark.kwargs['only']}: {mark.args[0]}"))
 
 
 @pytest.fixture(scope="session")
 def install(request: pytest.FixtureRequest) -> Install:
-    if request.config.getoption("--install") == "local":
+    chosen = request.config.getoption("--install")
+    if chosen == "local":
         return OneMachine()
-    return InACluster(request.getfixturevalue("kube"))
+    kind = ByHelm if chosen == "helm" else InACluster
+    return kind(request.getfixturevalue("kube"))
 
 
 @pytest.fixture(scope="session")

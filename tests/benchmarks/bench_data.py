@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from bench_common import Context, Figure, median_of
-from mlp_hub.proxy import unix_url
+from mlp_hub.unix_sockets import url_of
 from support.ports import free_port
 from support.proxy.running_proxy import RunningProxy
 from support.rigs.api_rig import ApiRig
@@ -94,7 +94,7 @@ def _ours(root: Path) -> Iterator[tuple[str, int]]:
         proxy = RunningProxy(root)
         proxy.start()
         try:
-            assert proxy.routes("POST", "/data", {"target": unix_url(socket)}).status == 201
+            assert proxy.routes("POST", "/data", {"target": url_of(socket)}).status == 201
             url = f"http://127.0.0.1:{proxy.port}"
             probe = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"{url}/data/ann/nothing/x"]
             wait_for(

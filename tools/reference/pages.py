@@ -13,6 +13,7 @@ from mlp.rendering.words import capital
 from mlp_hub.api.auth import scopes
 from mlp_hub.domain.errors import Reason
 from mlp_hub.settings import table
+from reference import chart
 from reference.figures import figures_page
 from reference.limits import limits_page
 from reference.monitoring import alerts_page, dashboards_page, metrics_page
@@ -132,12 +133,14 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics": metrics_page,
     "alerts": alerts_page,
     "dashboards": dashboards_page,
+    "chart": chart.chart_page,
 }
 """Name of each page and what makes it."""
 
 
 def main(folder: str) -> None:
-    """Write all pages into a folder, in English wherever that is done."""
+    """Write all pages into a folder, and the files of the chart, in English wherever that is done."""
     os.environ["MLP_LANGUAGE"] = "en"
     for name, make in PAGES.items():
         (Path(folder) / f"{name}.md").write_text(make(), encoding="utf-8")
+    chart.write()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from tornado.httpclient import HTTPRequest
@@ -11,6 +12,7 @@ from tornado.simple_httpclient import SimpleAsyncHTTPClient
 from mlp_hub.api.edge.one_socket import OneSocket
 from mlp_hub.domain.apps.app_usage import AppUse, MinuteOfUse
 from mlp_hub.domain.errors import Unavailable
+from mlp_hub.unix_sockets import Place, url_of
 from mlp_language.message import msg
 
 TIMEOUT_S = 5.0
@@ -49,11 +51,14 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class ProxyFigures:
-    """Asks the proxy by its socket; `token` is that of its API."""
+    """Asks the proxy by its socket, or at (host, port); `token` is that of its API."""
 
-    def __init__(self, path: Path, token: str) -> None:
+    def __init__(self, where: Place, token: str) -> None:
         self._headers = {"Authorization": f"token {token}"}
-        self._http = SimpleAsyncHTTPClient(force_instance=True, resolver=OneSocket(path=str(path)))
+        by_socket = isinstance(where, Path)
+        options: dict[str, Any] = {"resolver": OneSocket(path=str(where))} if by_socket else {}
+        self._http = SimpleAsyncHTTPClient(force_instance=True, **options)
+        self._url = "http://proxy" if by_socket else url_of(where)
 
     def close(self) -> None:
         """Close the client."""
@@ -69,7 +74,7 @@ class ProxyFigures:
 
     async def _ask(self, path: str) -> Figures:
         asked = HTTPRequest(
-            f"http://proxy{path}",
+            f"{self._url}{path}",
             headers=self._headers,
             connect_timeout=TIMEOUT_S,
             request_timeout=TIMEOUT_S,

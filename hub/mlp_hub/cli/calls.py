@@ -24,6 +24,27 @@ def supervise(settings: Settings, args: argparse.Namespace) -> int:
     return up.supervise(settings, os.environ, args.take)
 
 
+def pod(settings: Settings, args: argparse.Namespace) -> int:
+    """Run one part of the hub in its own pod, or prepare it, as the chart does."""
+    from mlp_hub.cli.lifecycle import pod  # noqa: PLC0415
+
+    if args.part == "wait":
+        pod.prepare(settings, args.secrets)
+        pod.wait_for_database(settings)
+        return 0
+    if args.part == "clean":
+        from mlp_hub.cli.lifecycle import pod_clean  # noqa: PLC0415
+
+        return pod_clean.clean(settings, args.secret)
+    if args.part in ("secrets", "setup"):
+        from mlp_hub.cli.lifecycle import pod_setup  # noqa: PLC0415
+
+        if args.part == "secrets":
+            return pod_setup.show_secrets(args.secret)
+        return pod_setup.setup(settings, args.take, args.secret, args.secrets)
+    return pod.run(settings, os.environ, args.part, args.secrets)
+
+
 def down(settings: Settings, args: argparse.Namespace) -> int:
     """Stop the hub."""
     from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415

@@ -344,7 +344,33 @@ def _parser() -> argparse.ArgumentParser:
     _add_monitor(add)
     _add_simulate(add)
     _takes(add("supervise", calls.supervise, say("run in the foreground, for systemd and containers")))
+    _add_pod(add)
     return parser
+
+
+def _add_pod(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
+    sub = add("pod", calls.pod, say("run one part in its own pod, as the Helm chart does"))
+    sub.add_argument(
+        "part",
+        choices=("secrets", "setup", "wait", "clean", "hub", "service", "data", "proxy"),
+        metavar="PART",
+    )
+    sub.add_argument(
+        "--secrets",
+        type=Path,
+        default=Path("/srv/secrets"),
+        metavar="DIR",
+        help=say("the directory with the part's secrets, a file each"),
+    )
+    sub.add_argument(
+        "--secret",
+        default="",
+        metavar="NAME",
+        help=say(
+            "with setup: the Secret that is made at the first start and kept; with clean: the Secret to remove"
+        ),
+    )
+    _takes(sub)
 
 
 def _add_monitor(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:

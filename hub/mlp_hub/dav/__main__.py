@@ -20,7 +20,7 @@ def main() -> int:
     lines.set_up("INFO", os.environ.get("MLP_LOG_FORMAT", lines.TEXT))
     try:
         settings = Settings.load(os.environ)
-        service = AccessClient(settings.service_socket, settings.secret("data_token"))
+        service = AccessClient(settings.service_at, settings.secret("data_token"))
         pods, sandboxes = backend_of(settings).data_listens(settings), settings.tenant_data_socket
         tenants: list[Path | tuple[str, int]] = [sandboxes] if pods is None else [sandboxes, pods]
         # pods read what they start with here: where there are any, it is asked for soon

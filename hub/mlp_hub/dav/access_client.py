@@ -1,4 +1,4 @@
-"""Requests to the service by its UNIX socket, with the credentials of the asking user or with the platform's own token."""
+"""Requests to the service by its UNIX socket or over TCP, with the credentials of the asking user or with the platform's own token."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from mlp_hub.unix_sockets import Place
 from mlp_language.message import Message, msg, verbatim
 
 API = "/services/mlp/api/v1"
@@ -88,8 +89,8 @@ class StorageRoom(Protocol):
 class AccessClient:
     """Requests and reports to the service; `token` is the platform's own."""
 
-    def __init__(self, path: Path, token: str) -> None:
-        self._path = str(path)
+    def __init__(self, where: Place, token: str) -> None:
+        self._where = where
         self._own = DataAsker(token)
         self._unreported: deque[dict[str, object]] = deque()
         self._news = threading.Event()
@@ -162,7 +163,7 @@ class AccessClient:
         self, method: str, path: str, asker: DataAsker, body: Any = None, *, language: str = ""
     ) -> ServiceAnswer:
         """Send one request; a refusal comes in the language."""
-        connection = _Connection(self._path)
+        connection = _connection_to(self._where)
         headers = {**asker.headers(), "Host": "localhost", "Connection": "close"}
         if language:
             headers["Accept-Language"] = language
@@ -195,6 +196,12 @@ class AccessClient:
 
 def _path(user: str, name: str) -> str:
     return f"/users/{quote(user, safe='')}/datasets/{quote(name, safe='')}"
+
+
+def _connection_to(where: Place) -> http.client.HTTPConnection:
+    if isinstance(where, Path):
+        return _Connection(str(where))
+    return http.client.HTTPConnection(*where, timeout=PATIENCE_S)
 
 
 class _Connection(http.client.HTTPConnection):

@@ -29,7 +29,7 @@ from mlp_hub.dav.files.resources import Files, reference
 from mlp_hub.dav.files.tree import Parts, Tree, UploadPlaces
 from mlp_hub.isolation import TenantRoots, roots_of
 from mlp_hub.settings import Settings
-from mlp_hub.unix_sockets import listen_at
+from mlp_hub.unix_sockets import Place, listen_at
 
 log = logging.getLogger("mlp_hub.dav")
 THREADS = 96
@@ -44,8 +44,6 @@ DRAIN_S = 3.0
 """Safety: seconds that requests in progress get to end when this process has to end."""
 PATHS = ("/data", "/services/mlp/data")
 """Where the files are on the public port."""
-
-Place = Path | tuple[str, int]
 
 
 class _Gateway(wsgi.Gateway_10):
@@ -103,7 +101,8 @@ def run(settings: Settings, service: AccessClient, tenants: Sequence[Place], ask
     """Serve by the settings, beginning with the clients that already wait."""
     logging.getLogger("wsgidav").setLevel(logging.CRITICAL)
     door = make_door(settings.data_dir, service, settings.base, roots_of(settings), settings.data_endpoints)
-    serve(settings.data_socket, door, service, tenants=tenants, asked=asked)
+    parts = settings.data_own_listens
+    serve(settings.data_socket, door, service, parts=[parts] if parts else [], tenants=tenants, asked=asked)
 
 
 def serve(
@@ -111,18 +110,23 @@ def serve(
     door: AuthorizingApp,
     service: AccessClient,
     *,
+    parts: Sequence[Place] = (),
     tenants: Sequence[Place] = (),
     asked: FirstClients | None = None,
 ) -> None:
-    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `tenants` are for sandboxes and pods.
+    """Listen on a UNIX socket, or at (host, port), until SIGTERM; `parts` are for the platform too, `tenants` for sandboxes and pods.
 
     `asked` has the sockets that listen already, and the connections that came by them.
     """
     asked = asked or FirstClients()
-    servers: list[SocketServer] = [
-        SocketServer(_bound(where), door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512)
-    ]
-    _listen(servers[0], where, 0o600, THREADS - 8, asked.listening.get(str(where)))
+    servers: list[SocketServer] = []
+    for own in (where, *parts):
+        servers.append(
+            SocketServer(
+                _bound(own), door, numthreads=8, max=THREADS, timeout=SILENT_S, request_queue_size=512
+            )
+        )
+        _listen(servers[-1], own, 0o600, THREADS - 8, asked.listening.get(str(own)))
     for place in tenants:
         servers.append(TenantServer(_bound(place), door, timeout=SILENT_S))
         _listen(servers[-1], place, 0o666, TENANT_THREADS - 8, asked.listening.get(str(place)))

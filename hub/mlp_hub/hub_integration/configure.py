@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from jupyterhub import roles
 from jupyterhub.handlers import base
@@ -30,6 +29,7 @@ from mlp_hub.hub_integration.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCO
 from mlp_hub.settings import Settings
 from mlp_hub.settings.executor_kinds import Ground
 from mlp_hub.settings.origins import Origins
+from mlp_hub.unix_sockets import url_of
 
 HERE = Path(__file__).parent
 SERVICE = "mlp"
@@ -39,11 +39,6 @@ CULLER = "mlp-culler"
 CULL_EVERY_S = 300
 """Tuning: seconds between two looks for idle servers, at most: sooner with less, cheaper with more."""
 NEVER_S = 10 * 365 * 86_400
-
-
-def socket_url(path: Path) -> str:
-    """Write a UNIX socket's path as the hub and the proxy take it."""
-    return f"http+unix://{quote(str(path), safe='')}"
 
 
 def landing(prefix: str, handler: Any) -> str:
@@ -73,7 +68,8 @@ def configure(c: Any, settings: Settings) -> None:
 def _hub(c: Any, settings: Settings) -> None:
     hub = c.JupyterHub
     hub.bind_url = f"http://:{settings.port}{settings.base}/"  # the proxy's; it is not the hub that starts it
-    hub.hub_bind_url = hub.hub_connect_url = socket_url(settings.hub_socket)
+    hub.hub_bind_url = url_of(settings.hub_socket)
+    hub.hub_connect_url = url_of(settings.hub_at)
     # sandboxes have a socket of their own (`server.HubServer`), so that no crowd of them is in others' way
     hub.hub_socket_mode = 0o600
     hub.db_url = _database(settings.hub_db_url)
@@ -124,9 +120,9 @@ def _names(hub: Any, origins: Origins, base_path: str) -> None:
 def _proxy(c: Any, settings: Settings) -> None:
     c.JupyterHub.proxy_class = "mlp_hub.hub_integration.proxy.SocketProxy"
     c.SocketProxy.should_start = False
-    c.SocketProxy.api_url = socket_url(settings.proxy_api_socket)
+    c.SocketProxy.api_url = url_of(settings.proxy_at)
     c.SocketProxy.auth_token = settings.secret("proxy_token")
-    service, data = socket_url(settings.service_socket), socket_url(settings.data_socket)
+    service, data = url_of(settings.service_at), url_of(settings.data_at)
     host = settings.origins.host if settings.origins.apart else ""
     routes = {SERVICE_PREFIX: service, "/api/v1/": service, f"{SERVICE_PREFIX}data/": data, "/data/": data}
     c.SocketProxy.extra_routes = {f"{host}{settings.base}{path}": to for path, to in routes.items()}
@@ -247,7 +243,7 @@ def _accounts(c: Any, settings: Settings) -> None:
 
 def _servers(c: Any, settings: Settings) -> None:
     spawner = SPAWNERS[settings.runs.ground](c, settings)
-    spawner.service_url = socket_url(settings.service_socket)
+    spawner.service_url = url_of(settings.service_at)
     spawner.service_token = settings.secret("spawner_token")
     spawner.first_uid = settings.uid_base
     spawner.default_cpu = settings.notebook_cpu
@@ -300,7 +296,7 @@ def _sandboxes(c: Any, settings: Settings) -> Any:
     spawner.python = sys.executable
     spawner.state_dir = str(settings.servers_run_dir)
     spawner.socket_dir = str(settings.private_dir)
-    spawner.hub_connect_url = socket_url(settings.tenant_hub_socket)
+    spawner.hub_connect_url = url_of(settings.tenant_hub_socket)
     spawner.tenant_socket_dir = str(settings.tenant_dir)
     spawner.homes_dir = str(settings.homes_dir)
     spawner.storage_dir = str(settings.data_dir)

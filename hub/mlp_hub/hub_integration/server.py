@@ -11,9 +11,17 @@ from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.httputil import HTTPConnection, HTTPHeaders, HTTPMessageDelegate
+from tornado.iostream import IOStream
 from tornado.netutil import bind_sockets, bind_unix_socket
 
-from mlp_hub.api.edge.connections import Gate, GuardedServer, address_over_tcp, raise_descriptors
+from mlp_hub.api.edge.connections import (
+    ConnectionGate,
+    Gate,
+    GuardedServer,
+    OnlyFrom,
+    address_over_tcp,
+    raise_descriptors,
+)
 from mlp_hub.backends import backend_of
 from mlp_hub.hub_integration.bodies import LARGE, Bodies, Receiving
 from mlp_hub.logs.concern import HEADER, accepted, concerns, new_id
@@ -43,12 +51,14 @@ class HubServer(GuardedServer):
         *args: Any,
         tenant_socket: str = "",
         pods: tuple[str, int] | None = None,
+        parts: tuple[str, int] | None = None,
         base: str = "",
         **options: Any,
     ) -> None:
-        """Take the path of the sandboxes' socket, the address at which pods are listened to, what all paths begin with, and what a guarded server takes."""
+        """Take the path of the sandboxes' socket, addresses for pods and for parts of the platform, the begin of all paths, and a guarded server's options."""
         self._tenant_socket = self._sandboxes = tenant_socket
-        self._pods = pods
+        self._pods, self._parts = pods, parts
+        self._own_port = parts[1] if parts else None
         self._api = base + API
         self._bodies = Bodies(base=base)
         super().initialize(*args, **options)
@@ -56,8 +66,10 @@ class HubServer(GuardedServer):
     def start_request(self, server_conn: Any, request_conn: HTTPConnection) -> HTTPMessageDelegate:
         """Await a request, and have its body counted."""
         receiving = Receiving(self._bodies, super().start_request(server_conn, request_conn), request_conn)
-        # the proxy comes by the hub's socket: over TCP there are pods only
-        strange = address_over_tcp(server_conn.stream.socket) is not None
+        # the proxy comes by the hub's socket or by the port for parts of the platform; at the other port there are pods only
+        strange = address_over_tcp(server_conn.stream.socket) is not None and not at_port(
+            server_conn.stream.socket, self._own_port
+        )
         receiver = FromPod(receiving, self._api) if strange else receiving
         link = server_conn.stream.socket  # None: the client is gone, and no request follows
         own = not strange and link is not None and link.getsockname() != self._sandboxes
@@ -75,6 +87,31 @@ class HubServer(GuardedServer):
         pods, self._pods = self._pods, None
         if pods:
             super().add_sockets(bind_sockets(pods[1], pods[0], backlog=BACKLOG))
+        parts, self._parts = self._parts, None
+        if parts:
+            super().add_sockets(bind_sockets(parts[1], parts[0], backlog=BACKLOG))
+
+
+class PartsGate:
+    """Gate of the port for parts of the platform, which are not counted; all other connections are those of `others`."""
+
+    def __init__(self, port: int, parts: OnlyFrom, others: Gate) -> None:
+        self._port, self._parts, self._others = port, parts, others
+        self.refusal = others.refusal
+
+    def admit(self, stream: IOStream) -> bool:
+        """Tell whether a connection is served."""
+        return (self._parts if at_port(stream.socket, self._port) else self._others).admit(stream)
+
+
+def at_port(link: socket.socket | None, port: int | None) -> bool:
+    """Tell whether a connection came to a port of this process."""
+    if link is None or port is None or link.family not in (socket.AF_INET, socket.AF_INET6):
+        return False
+    try:
+        return bool(link.getsockname()[1] == port)
+    except OSError:  # the client is gone
+        return False
 
 
 class Identified(HTTPMessageDelegate):
@@ -141,12 +178,18 @@ class FromPod(HTTPMessageDelegate):
 
 def install(settings: Settings) -> None:
     """Have every HTTP server of this process be one of ours; there is one."""
+    others = Gate(settings.connections_per_user, raise_descriptors() // 4)
+    gate: ConnectionGate = others
+    parts = settings.hub_own_listens
+    if parts is not None:
+        gate = PartsGate(parts[1], OnlyFrom(settings.proxies), others)
     HTTPServer.configure(
         HubServer,
         tenant_socket=str(settings.tenant_hub_socket),
         pods=backend_of(settings).hub_listens(settings),
+        parts=parts,
         base=settings.base,
-        gate=Gate(settings.connections_per_user, raise_descriptors() // 4),
+        gate=gate,
         idle_connection_timeout=IDLE_S,
         body_timeout=BODY_TIMEOUT_S,
         max_body_size=LARGE,

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+
+from mlp_hub.unix_sockets import Place, url_of
 
 BUNDLE = Path(__file__).parent / "dist" / "proxy.mjs"
 
@@ -34,7 +35,7 @@ class Gateway:
     tenant.
     """
 
-    service_socket: Path
+    service: Place
     body_max: int = 100
     answer_s: float = 300
     wake_s: float = 60
@@ -59,18 +60,13 @@ def node() -> str:
     return system
 
 
-def unix_url(socket: Path, path: str = "") -> str:
-    """Write a UNIX socket as the URL that the proxy and the hub understand."""
-    return f"http+unix://{quote(str(socket), safe='')}{path}"
-
-
 def launch_command(
     *,
     bind: str,
     port: int,
     api_socket: Path,
     routes: Path,
-    hub_socket: Path,
+    hub: Place,
     hosts: Sequence[str],
     platform: str = "",
     users: str = "",
@@ -83,6 +79,7 @@ def launch_command(
     tls: tuple[Path, Path] | None = None,
     base: str = "",
     apps: Gateway | None = None,
+    api: tuple[str, int] | None = None,
 ) -> list[str]:
     """Return the command line of the proxy.
 
@@ -93,7 +90,7 @@ def launch_command(
     name of the origin `platform` only. Data about a request's sender is trusted from the proxies of the
     networks `trusted`. Browsers that come over TLS are instructed to keep to it for `hsts` seconds.
     With `tls`, the files of a certificate and of its key, the port speaks TLS. All paths begin with
-    `base`.
+    `base`. The API listens at `api` too.
     """
     if not BUNDLE.exists():
         raise ProxyMissing(
@@ -101,18 +98,20 @@ def launch_command(
         )
     argv = [node(), *NODE_FLAGS, str(BUNDLE), "--bind", bind, "--port", str(port)]
     argv += ["--api-socket", str(api_socket), "--routes", str(routes)]
+    if api is not None:
+        argv += ["--api-ip", api[0], "--api-port", str(api[1])]
     argv += [
         "--default-target",
-        unix_url(hub_socket),
+        url_of(hub),
         "--error-target",
-        unix_url(hub_socket, f"{base}/hub/error"),
+        f"{url_of(hub)}{base}/hub/error",
     ]
     argv += ["--connections", str(connections), "--per-address", str(per_address)]
     argv += ["--per-server", str(per_server), "--upgrade-s", str(upgrade_s)]
     argv += ["--hsts", str(hsts)]
     argv += ["--base", f"{base}/"]
     if apps is not None:
-        argv += ["--service-socket", str(apps.service_socket), "--app-body-max", str(apps.body_max)]
+        argv += ["--service", url_of(apps.service), "--app-body-max", str(apps.body_max)]
         argv += ["--app-answer-s", str(apps.answer_s), "--app-wake-s", str(apps.wake_s)]
         argv += ["--app-key-rate", str(apps.key_rate), "--app-visitor-rate", str(apps.visitor_rate)]
         argv += ["--app-tenant-rate", str(apps.tenant_rate)]

@@ -127,6 +127,36 @@ class ClusterSettings:
         "Host at which pods reach the hub and the service; empty: the address from which this machine reaches the API server.",
         kind="str",
     )
+    kubernetes_hub: str = setting(
+        "",
+        "HOST:PORT at which pods reach the hub, where it is a service of the cluster such as `hub.mlp.svc:8082`; empty: "
+        "`kubernetes_address` and the port of `hub_listen_tenants`.",
+        kind="str",
+    )
+    kubernetes_service: str = setting(
+        "",
+        "HOST:PORT at which pods reach the service, where it is a service of the cluster; empty: `kubernetes_address` and the port of "
+        "`service_listen_tenants`.",
+        kind="str",
+    )
+    kubernetes_data: str = setting(
+        "",
+        "HOST:PORT at which pods reach the files of datasets, where that is a service of the cluster; empty: `kubernetes_address` and the "
+        "port of `data_listen_tenants`.",
+        kind="str",
+    )
+    kubernetes_pod: str = setting(
+        "",
+        "NAMESPACE/NAME of the pod that this process is in. A service that leads gives its pod the label `mlp-hub/leads=true`, by which "
+        "the others find it; empty: none.",
+        kind="str",
+    )
+    kubernetes_identities: tuple[str, ...] = setting(
+        (),
+        "Names under which other parts of this hub use the cluster, such as `system:serviceaccount:mlp:hub`: they may start pods in "
+        "tenants' namespaces too.",
+        kind="list",
+    )
     kubernetes_gpu_metrics: str = setting(
         "",
         "Service of a Prometheus in the cluster that asks NVIDIA's DCGM exporter, as `monitoring/prometheus:9090` (NAMESPACE/SERVICE:PORT, "

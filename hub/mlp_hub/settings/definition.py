@@ -27,6 +27,7 @@ from mlp_hub.settings.keeping import KeepingSettings
 from mlp_hub.settings.limits import LimitSettings
 from mlp_hub.settings.login import LoginSettings
 from mlp_hub.settings.notice import NoticeSettings
+from mlp_hub.settings.parts import PartSettings
 from mlp_hub.settings.scheduling import SchedulingSettings
 from mlp_hub.settings.state_paths import StatePaths
 from mlp_hub.settings.values import SettingsError, address, check_http, networks, parse, setting, variable_of
@@ -38,6 +39,7 @@ PARTS = (
     LimitSettings,
     LoginSettings,
     ClusterSettings,
+    PartSettings,
     ExportSettings,
 )
 """Parts of `Settings` in addition to its own, in the order of the documentation."""
@@ -67,6 +69,7 @@ def _default_home(environ: Mapping[str, str]) -> Path:
 class Settings(
     LoginSettings,
     ClusterSettings,
+    PartSettings,
     KeepingSettings,
     LimitSettings,
     NoticeSettings,
@@ -125,18 +128,6 @@ class Settings(
         "",
         "HOST:PORT at which the service listens for notebook servers and jobs, and for who asks whether it is ready, besides its "
         "socket; empty: nowhere.",
-        kind="str",
-    )
-    hub_listen_tenants: str = setting(
-        "",
-        "HOST:PORT at which the hub listens for notebook servers that are pods; empty: where they are, `kubernetes_address` "
-        "and the port after the public one. For `service_listen_tenants` then the one after that.",
-        kind="str",
-    )
-    data_listen_tenants: str = setting(
-        "",
-        "HOST:PORT at which files of datasets are served to notebook servers and jobs, besides their socket; empty: nowhere, and where "
-        "they are pods, `kubernetes_address` and the third port after the public one.",
         kind="str",
     )
     metrics_listen: str = setting(
@@ -311,6 +302,7 @@ class Settings(
         _ = settings.base, settings.origins, settings.tls, settings.listens, settings.proxies
         _ = settings.in_front, settings.hub_listens, settings.data_listens, settings.metrics_listens
         _ = settings.volume
+        settings.check_parts()
         settings.check_login()
         settings.check_mail()
         settings.check_audit()
@@ -380,16 +372,6 @@ class Settings(
                 f"MLP_METRICS_LISTEN is {raw!r}; {self.replicas} replicas need as many ports from there on, up to 65535"
             )
         return found
-
-    @property
-    def hub_listens(self) -> tuple[str, int] | None:
-        """Where the hub listens on TCP for pods, as (host, port), if that is told."""
-        return address("MLP_HUB_LISTEN_TENANTS", self.hub_listen_tenants)
-
-    @property
-    def data_listens(self) -> tuple[str, int] | None:
-        """Where files of datasets are served on TCP, as (host, port), if that is told."""
-        return address("MLP_DATA_LISTEN_TENANTS", self.data_listen_tenants)
 
     @property
     def runs(self) -> ExecutorKind:

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mlp_hub.proxy import unix_url
+from mlp_hub.unix_sockets import url_of
 from support.proxy.running_proxy import RunningProxy
 from support.rigs.api_rig import ApiRig
 from support.rigs.dav_rig import _PROGRAM
@@ -32,7 +32,7 @@ def public(rig: ApiRig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ht
     proxy.start()
     try:
         for path in ("/data", "/services/mlp/data"):
-            assert proxy.routes("POST", path, {"target": unix_url(socket)}).status == 201
+            assert proxy.routes("POST", path, {"target": url_of(socket)}).status == 201
         with httpx.Client(
             base_url=f"http://127.0.0.1:{proxy.port}",
             headers={"Authorization": "Bearer ann-token"},

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.running_proxy import RunningProxy
 
 ANSWERS = (
@@ -71,7 +71,7 @@ def test_no_answer_of_a_server_ends_the_proxy(tmp_path: Path, raw: Raw, data: di
     running = RunningProxy(tmp_path)
     running.start()
     try:
-        made = running.routes("POST", "/user/ann", {"target": proxy.unix_url(raw.path), **data})
+        made = running.routes("POST", "/user/ann", {"target": url_of(raw.path), **data})
         assert made.status == 201
         for raw.answer in ANSWERS:
             for more in ({}, {"Connection": "Upgrade", "Upgrade": "websocket"}):

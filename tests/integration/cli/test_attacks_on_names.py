@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import PATIENCE_S
 
@@ -76,7 +76,7 @@ def _running(directory: Path, platform: str, users: str) -> Iterator[RunningProx
     made.start()
     for name, route in routes.items():
         if route:
-            target = proxy.unix_url(directory / f"{name}.sock")
+            target = url_of(directory / f"{name}.sock")
             assert made.routes("POST", route, {"target": target}).status == 201
     yield made
     made.stop(kill=True)

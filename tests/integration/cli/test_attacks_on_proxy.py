@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.behind import Behind
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import wait_for
@@ -42,7 +42,7 @@ def bounded(tmp_path: Path, behind: Behind) -> Iterator[RunningProxy]:
     """Start a proxy that holds 100 connections, 40 of one address and 20 to a user's server."""
     made = RunningProxy(tmp_path, connections=TOTAL, per_address=PER_ADDRESS, per_server=PER_SERVER)
     made.start()
-    target = proxy.unix_url(behind.path)
+    target = url_of(behind.path)
     for user in ("ann", "mallory"):
         assert made.routes("POST", f"/user/{user}", {"target": target, "user": user}).status == 201
     assert made.routes("POST", "/services/slow", {"target": target, "service": "slow"}).status == 201
@@ -137,7 +137,7 @@ def test_a_request_to_the_platform_does_not_wait_for_the_thousands_of_another(
     running = RunningProxy(tmp_path)
     running.start()
     try:
-        assert running.routes("POST", "/services/slow", {"target": proxy.unix_url(behind.path)}).status == 201
+        assert running.routes("POST", "/services/slow", {"target": url_of(behind.path)}).status == 201
         with contextlib.ExitStack() as links:
             ann, mallory = Client(running, "127.0.0.9", links), Client(running, "127.0.0.2", links)
             for _ in range(600):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.behind import Behind
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import PATIENCE_S, wait_for
@@ -37,7 +37,7 @@ def running(tmp_path: Path, behind: Behind, upgrade_s: int) -> Iterator[RunningP
     """Start a proxy in which that server is ann's."""
     made = RunningProxy(tmp_path, upgrade_s=upgrade_s)
     made.start()
-    target = proxy.unix_url(behind.path)
+    target = url_of(behind.path)
     assert made.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
     assert made.routes("POST", "/services/slow", {"target": target, "service": "slow"}).status == 201
     yield made

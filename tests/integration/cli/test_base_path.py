@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import PATIENCE_S
 
@@ -60,7 +60,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningProxy]:
         opened.callback(made.stop, kill=True)
         for name, route in routes.items():
             if route:
-                target = proxy.unix_url(directory / f"{name}.sock")
+                target = url_of(directory / f"{name}.sock")
                 assert made.routes("POST", route, {"target": target}).status == 201
         yield made
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.behind import Behind
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import PATIENCE_S, wait_for
@@ -71,7 +71,7 @@ def started(directory: Path, **limits: object) -> Iterator[RunningProxy]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         running.start()
         try:
-            target = proxy.unix_url(directory / "echo.sock")
+            target = url_of(directory / "echo.sock")
             assert running.routes("POST", "/services/echo", {"target": target}).status == 201
             yield running
         finally:
@@ -242,7 +242,7 @@ def bounded(tmp_path: Path) -> Iterator[RunningProxy]:
         running = RunningProxy(tmp_path, connections=100, per_address=20, trusted=[f"{GATE}/32"])
         running.start()
         try:
-            target = proxy.unix_url(behind.path)
+            target = url_of(behind.path)
             assert running.routes("POST", "/user/ann", {"target": target, "user": "ann"}).status == 201
             yield running
         finally:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.behind import Behind
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import PATIENCE_S, wait_for
@@ -126,7 +126,7 @@ def test_a_process_of_the_platform_that_hangs_is_told_and_found_again(
     running.start()
     try:
         with Behind(tmp_path / "behind.sock") as behind:
-            slow = {"target": proxy.unix_url(behind.path)}
+            slow = {"target": url_of(behind.path)}
             assert running.routes("POST", "/user/ann", {**slow, "user": "ann"}).status == 201
             assert running.routes("POST", "/services/slow", {**slow, "service": "slow"}).status == 201
             assert running.get("/").status == 200

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.executors.small_disk import small_disk
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import PATIENCE_S
@@ -81,7 +81,7 @@ def target(tmp_path: Path) -> Iterator[str]:
     with _Server(str(tmp_path / "target.sock"), _Echo) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield proxy.unix_url(tmp_path / "target.sock")
+        yield url_of(tmp_path / "target.sock")
         server.shutdown()
         thread.join()
 

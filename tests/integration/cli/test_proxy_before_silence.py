@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.proxy.running_proxy import RunningProxy
 from support.waiting import PATIENCE_S, wait_for
 
@@ -72,7 +72,7 @@ def part(tmp_path: Path) -> Iterator[Part]:
 def running(tmp_path: Path, part: Part) -> Iterator[RunningProxy]:
     made = RunningProxy(tmp_path)
     made.start()
-    target = {"target": proxy.unix_url(part.path)}
+    target = {"target": url_of(part.path)}
     assert made.routes("POST", "/part", target).status == 201
     assert made.routes("POST", "/", target).status == 201
     yield made

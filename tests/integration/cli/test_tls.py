@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.certificates import certificate
 from support.proxy.behind import Behind
 from support.proxy.bodies_told_twice import WAYS, told_twice
@@ -75,7 +75,7 @@ def secured(tmp_path: Path) -> Iterator[Secured]:
         made.running.start()
         try:
             route = "/ann.hub-users.example.net/user/ann"
-            target = proxy.unix_url(behind.path)
+            target = url_of(behind.path)
             assert made.running.routes("POST", route, {"target": target, "user": "ann"}).status == 201
             yield made
         finally:

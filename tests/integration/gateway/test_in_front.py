@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub import proxy
+from mlp_hub.unix_sockets import url_of
 from support.certificates import certificate
 from support.proxy.bodies_told_twice import WAYS, told_twice
 from support.proxy.gateways import Gateway, gateway
@@ -138,7 +138,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         threading.Thread(target=server.serve_forever, daemon=True).start()
         running.start()
         try:
-            target = proxy.unix_url(directory / "behind.sock")
+            target = url_of(directory / "behind.sock")
             for route in (f"/{HOST}/mlp/services/mlp", f"/{ANN}/mlp/user/ann"):
                 assert running.routes("POST", route, {"target": target}).status == 201
             with gateway(request.param, directory / "front", pem, running.port) as front:

@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 
 from mlp_hub import sandbox
 from mlp_hub.api.hubclient import HubClient
-from mlp_hub.hub_integration.configure import socket_url
+from mlp_hub.unix_sockets import url_of
 from support.hubs.hub_stack import Browser, start_server, stop_server, text_of, user_token
 from support.hubs.kernel_client import Kernel
 from support.local_names import LocalNames
@@ -339,9 +339,7 @@ async def test_the_platforms_service_ends_a_server_which_gives_back_what_it_held
     start_server(stack, "leo")
     assert rows(stack)["leo/"] == "confirmed"
 
-    client = HubClient(
-        f"{socket_url(stack.settings.hub_socket)}/hub/api", stack.settings.secret("service_token")
-    )
+    client = HubClient(f"{url_of(stack.settings.hub_socket)}/hub/api", stack.settings.secret("service_token"))
     try:
         await client.stop_server("leo", "")
         await client.stop_server("leo", "")  # it is not there any more

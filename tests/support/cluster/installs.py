@@ -1,4 +1,4 @@
-"""The installs on which the acceptance suite runs: one machine, and a cluster. `--install` of pytest says which."""
+"""The installs on which the acceptance suite runs: one machine, a cluster, and all of it in a cluster. `--install` of pytest says which."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from mlp_hub.in_cluster import address_of
 from mlp_hub.settings import Settings
 from support.cluster.kube import Kube
 from support.cluster.pod_stack import leave
+from support.cluster.release import PATIENT, release
 from support.hubs.live_hub import LiveHub, live_hub
 from support.ports import free_port
 
-PATIENT = "c.Spawner.start_timeout = c.PodSpawner.node_patience_s = 900\n"
-"""On a machine with much else to do a pod may be long in coming; this bounds only tests that fail."""
 OVERCOMMIT = "16"
 """CPU given out for each core: pods of other tests are on the node too, and what people may have is the quota's to say."""
 
@@ -87,3 +86,12 @@ class InACluster:
         file = directory / key
         file.write_bytes(base64.b64decode(kept))
         return file
+
+
+class ByHelm(InACluster):
+    """The hub itself is pods too, as its chart installs them."""
+
+    @contextlib.contextmanager
+    def hub(self, home: Path, **environ: str) -> Iterator[LiveHub]:
+        with release(self.kube, home, **environ) as hub:
+            yield hub

@@ -21,6 +21,7 @@ from mlp_hub.domain.apps.app import App, AppPhase, AppSpec
 from mlp_hub.domain.apps.app_gate import label_of
 from mlp_hub.domain.resources import Resources
 from mlp_hub.service.apps.endpoints import Endpoint
+from mlp_hub.unix_sockets import url_of
 from support.proxy.running_proxy import TOKEN, RunningProxy
 from support.rigs.api_rig import Answer, ApiRig
 from support.waiting import PATIENCE_S
@@ -168,7 +169,7 @@ class GatewayRig(ApiRig):
 
     def lead_to_the_service(self) -> None:
         """Give the proxy the way to the service's pages, as the hub does."""
-        self.proxy.routes("POST", "/localhost/services/mlp", {"target": proxy.unix_url(self.sockets[True])})
+        self.proxy.routes("POST", "/localhost/services/mlp", {"target": url_of(self.sockets[True])})
 
     async def _start(self) -> None:
         await super()._start()

@@ -57,7 +57,7 @@ class RunningProxy:
             port=self.port,
             api_socket=self.api,
             routes=self.directory / "routes.json",
-            hub_socket=self.directory / "hub.sock",
+            hub=self.directory / "hub.sock",
             hosts=self.hosts,
             **self.limits,
         )

@@ -58,3 +58,27 @@ def test_a_run_directory_that_somebody_else_put_into_tmp_is_refused(tmp_path: Pa
             state_dir.prepare(settings)
     finally:
         settings.run_dir.unlink()
+
+
+def test_the_root_of_a_volume_may_belong_to_somebody_who_lets_the_hub_write_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    files.chmod(0o777)
+    settings = Settings.load(
+        {"MLP_HOME": str(tmp_path / "home"), "MLP_EXECUTOR": "kubernetes", "MLP_KUBERNETES_FILES": str(files)}
+    )
+    chmod = Path.chmod
+
+    def of_another(path: Path, mode: int) -> None:
+        if path == files:
+            raise PermissionError(1, "Operation not permitted", str(path))
+        chmod(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", of_another)
+    with pytest.raises(CommandFailed, match="Operation not permitted"):
+        state_dir.prepare_folders(settings)
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == files)
+    state_dir.prepare_folders(settings)
+    assert settings.homes_dir.is_dir()

@@ -20,9 +20,7 @@ _SERVICE = "/services/mlp/api/v1"
 def _hub(settings: Settings, method: str, path: str, body: object = None) -> HttpAnswer:
     return _checked(
         settings,
-        request(
-            settings.hub_socket, method, f"{settings.base}/hub/api{path}", token=_token(settings), body=body
-        ),
+        request(settings.hub_at, method, f"{settings.base}/hub/api{path}", token=_token(settings), body=body),
     )
 
 
@@ -166,7 +164,7 @@ def ask_service(
     answer = _checked(
         settings,
         request(
-            settings.service_socket,
+            settings.service_at,
             method,
             _SERVICE + path,
             token=_token(settings),

@@ -262,7 +262,7 @@ def _kept(file: Path, is_good: Callable[[str], bool], make: Callable[[], str]) -
 
 def _reads(settings: Settings, token: str) -> bool:
     path = monitor.path_of_metrics(settings)
-    return request(settings.service_socket, "GET", path, token=token).status == 200
+    return request(settings.service_at, "GET", path, token=token).status == 200
 
 
 def _token(settings: Settings) -> str:

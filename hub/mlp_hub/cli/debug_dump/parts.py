@@ -86,7 +86,7 @@ def state(settings: Settings) -> Any:
 
 def health(settings: Settings) -> Any:
     """Return the service's own report."""
-    answer = request(settings.service_socket, "GET", "/services/mlp/api/v1/health", timeout=5)
+    answer = request(settings.service_at, "GET", "/services/mlp/api/v1/health", timeout=5)
     return answer.json() if answer.status else {"no answer": answer.error}
 
 

@@ -34,6 +34,7 @@ from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.errors import ClusterError, ClusterUnreachable
 from mlp_hub.kubernetes.kinds import Object, labels_of, name_of
 from mlp_hub.settings import Settings, SettingsError
+from mlp_hub.unix_sockets import url_of
 from mlp_language.message import msg
 from mlp_language.render import here, render, say
 
@@ -280,13 +281,15 @@ async def _network(settings: Settings, client: KubernetesClient) -> Check:
 
 async def _address(settings: Settings, client: KubernetesClient) -> Check:
     """Try with a pod under a tenant's policies whether it reaches the hub, and the hub it."""
-    host = in_cluster.address_of(settings)
+    hub, service, data = (
+        url_of(of(settings)).removeprefix("http://")
+        for of in (in_cluster.hub_address, in_cluster.service_address, in_cluster.data_address)
+    )
     text = say(
-        "pods reach the hub at {host}:{hub}, the service at {host}:{service}, files of datasets at {host}:{data}",
-        host=host,
-        hub=str(in_cluster.hub_port(settings)),
-        service=str(in_cluster.service_port(settings)),
-        data=str(in_cluster.data_port(settings)),
+        "pods reach the hub at {hub}, the service at {service}, files of datasets at {data}",
+        hub=hub,
+        service=service,
+        data=data,
     )
     try:
         found = await reached(client, in_cluster.installation_of(settings), PROBE_S)

@@ -50,7 +50,7 @@ def _open(path: os.PathLike[str]) -> bool:
 def _process(settings: Settings) -> list[Check]:
     if processes.find(settings, "data") is None:
         return []  # the check of the hub says so where others run
-    answer = request(settings.data_socket, "GET", "/health", timeout=10)
+    answer = request(settings.data_at, "GET", "/health", timeout=10)
     logs = say("See `mlp-hub logs data`.")
     if answer.status != 200:
         return [Check(NAME, FAIL, say("files of datasets: {message}", message=answer.message), logs)]

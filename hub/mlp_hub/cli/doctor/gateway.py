@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +21,7 @@ from mlp_hub.cli.doctor.checks import FAIL, OK, WARN, Check
 from mlp_hub.cli.http import request
 from mlp_hub.settings import Settings
 from mlp_hub.settings.origins import Origins, is_local
+from mlp_hub.unix_sockets import Place
 from mlp_language.render import say
 
 WAIT_S = 10.0
@@ -32,7 +32,7 @@ PAGE = "docs/how-to/gateway.md"
 class Probe:
     """A word that the proxy knows for a while, and how it is told."""
 
-    api: Path
+    api: Place
     token: str
     word: str
     base: str
@@ -51,7 +51,7 @@ class Probe:
 
 
 @contextmanager
-def probe(api: Path, token: str, base: str = "") -> Iterator[Probe | None]:
+def probe(api: Place, token: str, base: str = "") -> Iterator[Probe | None]:
     """Hand out a probe; None where no proxy answers."""
     made = Probe(api, token, secrets.token_hex(16), base)
     try:
@@ -70,7 +70,7 @@ def gateway(settings: Settings) -> list[Check]:
         token = settings.secret("proxy_token")
     except FileNotFoundError:  # before the first start
         return away
-    with probe(settings.proxy_api_socket, token, settings.base) as asked:
+    with probe(settings.proxy_at, token, settings.base) as asked:
         if asked is None:
             return away
         found = faults(asked, origins, settings)

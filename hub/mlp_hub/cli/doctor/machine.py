@@ -303,7 +303,7 @@ def hub(settings: Settings) -> list[Check]:
             )
         ]
     findings = []
-    service = request(settings.service_socket, "GET", "/services/mlp/api/v1/health", timeout=10)
+    service = request(settings.service_at, "GET", "/services/mlp/api/v1/health", timeout=10)
     if service.status != 200 or service.json()["status"] == "failing":
         findings.append(
             Check(

@@ -153,7 +153,7 @@ def _suspend_jobs(settings: Settings) -> StoppedWork:
         return StoppedWork()
 
     def active() -> list[tuple[str, str]]:
-        answer = request(settings.service_socket, "GET", f"{API}/queue", token=token, timeout=10)
+        answer = request(settings.service_at, "GET", f"{API}/queue", token=token, timeout=10)
         found = answer.json() if answer.status == 200 else None
         entries = found.get("items", []) if isinstance(found, dict) else found or []
         return [
@@ -165,7 +165,7 @@ def _suspend_jobs(settings: Settings) -> StoppedWork:
     jobs = active()
     for user, name in jobs:
         path = f"{API}/users/{quote(user)}/jobs/{quote(name)}:suspend"
-        request(settings.service_socket, "PUT", path, token=token, timeout=10)
+        request(settings.service_at, "PUT", path, token=token, timeout=10)
     deadline = time.monotonic() + settings.grace_s + MARGIN_S
     left = set(jobs)
     while left and time.monotonic() < deadline:

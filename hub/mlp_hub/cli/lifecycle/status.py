@@ -71,7 +71,7 @@ def _jobs(settings: Settings) -> dict[str, int] | None:
         token = settings.secret("operator_token")
     except OSError:
         return None
-    answer = request(settings.service_socket, "GET", "/services/mlp/api/v1/queue", token=token, timeout=5)
+    answer = request(settings.service_at, "GET", "/services/mlp/api/v1/queue", token=token, timeout=5)
     if answer.status != 200:
         return None
     found = answer.json()
@@ -82,7 +82,7 @@ def _jobs(settings: Settings) -> dict[str, int] | None:
 
 def _problems(settings: Settings) -> list[dict[str, str]]:
     """Return what the service says that does not work; that it says nothing is one too."""
-    answer = request(settings.service_socket, "GET", "/services/mlp/api/v1/health", timeout=5)
+    answer = request(settings.service_at, "GET", "/services/mlp/api/v1/health", timeout=5)
     found = answer.json()
     if isinstance(found, dict) and "problems" in found:
         return list(found["problems"])

@@ -228,8 +228,8 @@ def wait_until_ready(
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.bind, settings.bind)  # noqa: S104 - compared, not bound
     # asked at their own sockets first, so that the proxy's log does not fill with what is only early
     waiting = {
-        say("the login page"): (f"{settings.base}/hub/login", settings.hub_socket),
-        say("the service"): (settings.base + plans.SERVICE_READY, settings.service_socket),
+        say("the login page"): (f"{settings.base}/hub/login", settings.hub_at),
+        say("the service"): (settings.base + plans.SERVICE_READY, settings.service_at),
     }
     said = dict.fromkeys(waiting, say("not asked yet"))
     while waiting:

@@ -77,10 +77,10 @@ def _check_database(settings: Settings, name: str, known: Bindings) -> None:
     url = _given(settings, name)
     bound = known.databases.get(name)
     if tables.revision is None:
-        if bound is not None or _was_used(settings):
+        if bound is not None or was_used(settings):
             raise _empty(settings, name, tables.what, url, known)
         return
-    row = _row(settings, name)
+    row = row_of(settings, name)
     if bound is not None:
         same = row is None and bound.url == url  # an older copy of it was put back
         if not same and (row is None or row.get("id") != bound.id):
@@ -90,7 +90,7 @@ def _check_database(settings: Settings, name: str, known: Bindings) -> None:
         raise _anothers(settings, name, tables.what, url, row)
 
 
-def _was_used(settings: Settings) -> bool:
+def was_used(settings: Settings) -> bool:
     """Whether somebody worked here: then there was a database, whichever that is."""
     for place in (settings.homes_dir, settings.jobs_dir, settings.jobs_run_dir):
         with contextlib.suppress(OSError), os.scandir(place) as entries:
@@ -255,7 +255,7 @@ _RUNNING: Mapping[Ranks, Callable[[Settings], int]] = {
 """Number of jobs that may run while no service does."""
 
 
-def _row(settings: Settings, name: str) -> dict[str, Any] | None:
+def row_of(settings: Settings, name: str) -> dict[str, Any] | None:
     """Return a database's own record; None where it has none."""
     table = "setting" if name == "platform" else database.BINDING
     found = database.row(settings, name, table, "value", f"key = '{bindings.KEY}'")
@@ -269,7 +269,7 @@ def _row(settings: Settings, name: str) -> dict[str, Any] | None:
 def bind(settings: Settings, name: str) -> None:
     """Have the state directory and a database know each other, from now on; nothing where they do."""
     own = identity.own(settings)
-    row = _row(settings, name)
+    row = row_of(settings, name)
     if row is None or row.get("home") != own or not row.get("id"):
         row = {
             "id": secrets.token_hex(8),
@@ -284,7 +284,7 @@ def bind(settings: Settings, name: str) -> None:
 def adopt(settings: Settings) -> None:
     """Have a directory that was just made of a backup know the databases that were made with it, which name another directory."""
     for name in _VARIABLES:
-        row = _row(settings, name)
+        row = row_of(settings, name)
         if row is not None and row.get("id"):
             bindings.bind(settings, name, Bound(str(row["id"]), _given(settings, name)))
 

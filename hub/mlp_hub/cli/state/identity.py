@@ -50,10 +50,10 @@ def origin(settings: Settings) -> str | None:
     return None if found is None or _is_of(found, settings) else found.path
 
 
-def give(settings: Settings) -> str:
-    """Give the directory its own new id, and return it."""
+def give(settings: Settings, known: str = "") -> str:
+    """Give the directory its own new id, or one that is known, and return it."""
     place = settings.home.stat()
-    made = Identity(secrets.token_hex(8), place.st_dev, place.st_ino, str(settings.home.resolve()))
+    made = Identity(known or secrets.token_hex(8), place.st_dev, place.st_ino, str(settings.home.resolve()))
     durable.write(settings.home / FILE, json.dumps(asdict(made)))
     return made.id
 

@@ -75,32 +75,7 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
         "proxy": _entry(
             settings,
             "proxy",
-            proxy.launch_command(
-                bind=settings.bind,
-                port=settings.port,
-                api_socket=settings.proxy_api_socket,
-                routes=settings.private_dir / "routes.json",
-                hub_socket=settings.hub_socket,
-                hosts=[*settings.allowed_hosts, socket.gethostname(), settings.bind, settings.origins.host],
-                platform=settings.origins.platform,
-                users=settings.origins.users,
-                connections=settings.connections_max,
-                per_address=settings.connections_per_address,
-                per_server=settings.connections_per_user,
-                trusted=[str(network) for network in settings.in_front],
-                hsts=settings.hsts,
-                tls=settings.tls,
-                base=settings.base,
-                apps=proxy.Gateway(
-                    settings.service_socket,
-                    body_max=settings.apps_body_max,
-                    answer_s=settings.apps_answer_s,
-                    wake_s=settings.apps_wake_s,
-                    key_rate=settings.apps_key_rate,
-                    visitor_rate=settings.apps_visitor_rate,
-                    tenant_rate=settings.apps_tenant_rate,
-                ),
-            ),
+            proxy_command(settings),
             base,
             secret_env={
                 "CONFIGPROXY_AUTH_TOKEN": str(settings.secret_file("proxy_token")),
@@ -122,6 +97,37 @@ def make(settings: Settings, environ: Mapping[str, str]) -> dict[str, Any]:
     }
     plan["id"] = hashlib.sha256(json.dumps(plan_essence(plan)).encode()).hexdigest()[:16]
     return plan
+
+
+def proxy_command(settings: Settings) -> list[str]:
+    """Return the command line of the proxy; raise `ProxyMissing` where it is not installed."""
+    return proxy.launch_command(
+        bind=settings.bind,
+        port=settings.port,
+        api_socket=settings.proxy_api_socket,
+        api=settings.proxy_listens,
+        routes=settings.private_dir / "routes.json",
+        hub=settings.hub_at,
+        hosts=[*settings.allowed_hosts, socket.gethostname(), settings.bind, settings.origins.host],
+        platform=settings.origins.platform,
+        users=settings.origins.users,
+        connections=settings.connections_max,
+        per_address=settings.connections_per_address,
+        per_server=settings.connections_per_user,
+        trusted=[str(network) for network in settings.in_front],
+        hsts=settings.hsts,
+        tls=settings.tls,
+        base=settings.base,
+        apps=proxy.Gateway(
+            settings.service_at,
+            body_max=settings.apps_body_max,
+            answer_s=settings.apps_answer_s,
+            wake_s=settings.apps_wake_s,
+            key_rate=settings.apps_key_rate,
+            visitor_rate=settings.apps_visitor_rate,
+            tenant_rate=settings.apps_tenant_rate,
+        ),
+    )
 
 
 def plan_essence(plan: Mapping[str, Any]) -> list[Any]:

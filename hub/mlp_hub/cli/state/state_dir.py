@@ -28,27 +28,46 @@ _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 
 def prepare(settings: Settings) -> list[str]:
     """Make what is missing and mend what is there; return what the operator should know, raise CommandFailed where that cannot be."""
-    notes: list[str] = []
     try:
-        for path, mode in _folders(settings):
-            _make(path, mode)
-            if mode == _CLOSED:
-                notes += _own(path)
+        notes = _prepare_folders(settings)
         for secret in _SECRETS:
             notes += _secret(settings, secret)
         # where sessions of browsers were before they were rows of the database
         shutil.rmtree(settings.secrets_dir / "sessions", ignore_errors=True)
     except OSError as error:
-        raise CommandFailed(
-            say(
-                "The state directory {home} cannot be used: {strerror}: {filename}.",
-                home=str(settings.home),
-                strerror=str(error.strerror),
-                filename=error.filename,
-            ),
-            say("Choose another one with MLP_HOME=PATH, or change its owner."),
-        ) from error
+        raise _unusable(settings, error) from error
     return notes
+
+
+def prepare_folders(settings: Settings) -> None:
+    """Make the folders alone, where the secrets come from elsewhere; raise `CommandFailed` where that cannot be."""
+    try:
+        _prepare_folders(settings)
+    except OSError as error:
+        raise _unusable(settings, error) from error
+
+
+def _prepare_folders(settings: Settings) -> list[str]:
+    notes: list[str] = []
+    if settings.files_dir != settings.home:
+        _make_root(settings.files_dir)
+    for path, mode in _folders(settings):
+        _make(path, mode)
+        if mode == _CLOSED:
+            notes += _own(path)
+    return notes
+
+
+def _unusable(settings: Settings, error: OSError) -> CommandFailed:
+    return CommandFailed(
+        say(
+            "The state directory {home} cannot be used: {strerror}: {filename}.",
+            home=str(settings.home),
+            strerror=str(error.strerror),
+            filename=error.filename,
+        ),
+        say("Choose another one with MLP_HOME=PATH, or change its owner."),
+    )
 
 
 def _folders(settings: Settings) -> list[tuple[Path, int]]:
@@ -61,7 +80,6 @@ def _folders(settings: Settings) -> list[tuple[Path, int]]:
         (settings.secrets_dir, 0o700),
         (settings.db_dir, 0o700),
         (settings.log_dir, 0o700),
-        *([(settings.files_dir, 0o711)] if settings.files_dir != settings.home else []),
         (settings.homes_dir, 0o711),
         (settings.data_dir, 0o711),
         (settings.jobs_dir, 0o711),
@@ -71,6 +89,15 @@ def _folders(settings: Settings) -> list[tuple[Path, int]]:
         (settings.jobs_run_dir, 0o700),
         (settings.servers_run_dir, 0o700),
     ]
+
+
+def _make_root(path: Path) -> None:
+    """Make the directory of all files; the root of a volume may be another's, who let this user write there."""
+    try:
+        _make(path, 0o711)
+    except PermissionError:
+        if not path.is_mount() or not os.access(path, os.W_OK | os.X_OK):
+            raise
 
 
 def _make(path: Path, mode: int) -> None:
@@ -138,6 +165,11 @@ _SECRETS = (
         lost=lambda: say("the administrator's account keeps its password"),
     ),
 )
+
+
+def new_secrets() -> dict[str, str]:
+    """Return a new value for each secret of the platform, by name."""
+    return {secret.name: secret.make() for secret in _SECRETS}
 
 
 def unusable(settings: Settings) -> list[tuple[Path, str]]:

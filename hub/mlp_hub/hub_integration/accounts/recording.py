@@ -10,8 +10,9 @@ from typing import Any
 from mlp_hub.hub_integration.accounts import outbox
 from mlp_hub.hub_integration.accounts.outbox import DELIVERY, OutboxNews, news
 from mlp_hub.hub_integration.accounts.refusal import AccountRefused
-from mlp_hub.hub_integration.configure import SERVICE, socket_url
+from mlp_hub.hub_integration.configure import SERVICE
 from mlp_hub.settings import Settings
+from mlp_hub.unix_sockets import url_of
 from mlp_language.message import msg
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.quota.service_client import ServiceClient
@@ -21,7 +22,7 @@ _service: list[ServiceClient] = []
 
 def install(settings: Settings) -> None:
     """Have changes recorded by the service of these settings."""
-    _service[:] = [ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))]
+    _service[:] = [ServiceClient(url_of(settings.service_at), settings.secret("spawner_token"))]
     DELIVERY.install(_service[0])
 
 

@@ -13,10 +13,10 @@ from jupyterhub.apihandlers.base import APIHandler
 from jupyterhub.handlers import BaseHandler, default_handlers
 from tornado import web
 
-from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.hub_integration.pages.language import SETTING, language, texts
 from mlp_hub.logs.concern import current
 from mlp_hub.settings import Settings
+from mlp_hub.unix_sockets import url_of
 from mlp_language.catalogue import COOKIE, LANGUAGES
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.quota.service_client import ServiceClient
@@ -56,9 +56,7 @@ def _person(handler: Any) -> bool:
 
 def install(settings: Settings) -> None:
     """Make every page know its reader's language, and the way to choose another one."""
-    LanguagePage.service = ServiceClient(
-        socket_url(settings.service_socket), settings.secret("spawner_token")
-    )
+    LanguagePage.service = ServiceClient(url_of(settings.service_at), settings.secret("spawner_token"))
     prepare = BaseHandler.prepare
 
     @wraps(prepare)

@@ -17,8 +17,8 @@ from typing import Any
 from jupyterhub.handlers.pages import TokenPageHandler
 
 from mlp_hub.api.auth.scopes import ACCESS, JOBS_READ, JOBS_WRITE, PREFIX, TENANTS_READ, USER_SCOPES
-from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.settings import Settings
+from mlp_hub.unix_sockets import url_of
 from mlp_language.message import NOTHING, Message, Span, msg
 from mlp_spawner.quota.service_client import ServiceClient
 
@@ -59,7 +59,7 @@ class Row:
 
 def install(settings: Settings) -> None:
     """Have JupyterHub's page of tokens show ours."""
-    service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
+    service = ServiceClient(url_of(settings.service_at), settings.secret("spawner_token"))
     render = TokenPageHandler.render_template
 
     @wraps(render)

@@ -25,12 +25,12 @@ from tornado.httputil import url_concat
 from mlp_hub.api.edge.connections import address_of
 from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.domain.text import storable
-from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.hub_integration.scopes import USER_SCOPES
 from mlp_hub.hub_integration.tokens.cli_codes import SPENT, TYPED_S, Asked, Codes, Wrong
 from mlp_hub.hub_integration.tokens.tokens import take_back, too_many
 from mlp_hub.settings import Settings
+from mlp_hub.unix_sockets import url_of
 from mlp_language.message import Message, msg, to_data
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.quota.service_client import ServiceClient
@@ -196,5 +196,5 @@ def install(settings: Settings) -> None:
     """Add the page and the exchange."""
     TerminalLoginPage.codes = CodeExchange.codes = Codes(time.monotonic)
     TokenGiver.limiter = Limiter(time.monotonic, RATES)
-    TokenGiver.service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
+    TokenGiver.service = ServiceClient(url_of(settings.service_at), settings.secret("spawner_token"))
     default_handlers.extend([(PAGE, TerminalLoginPage), (EXCHANGE, CodeExchange), (WAYS, LoginWays)])

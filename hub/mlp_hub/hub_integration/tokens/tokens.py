@@ -25,9 +25,10 @@ from mlp_hub.api.edge.limits import Limiter, Rate
 from mlp_hub.domain.text import escaped, storable
 from mlp_hub.hub_integration.accounts import outbox
 from mlp_hub.hub_integration.accounts.outbox import DELIVERY
-from mlp_hub.hub_integration.configure import SERVICE, socket_url
+from mlp_hub.hub_integration.configure import SERVICE
 from mlp_hub.hub_integration.pages.language import said
 from mlp_hub.settings import Settings
+from mlp_hub.unix_sockets import url_of
 from mlp_language.message import Message, msg
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 from mlp_spawner.quota.service_client import ServiceClient
@@ -49,7 +50,7 @@ _limiter = Limiter(time.monotonic, RATES)
 
 def install(settings: Settings) -> None:
     """Have each token compared with its asker's rights, and recorded, before anybody gets it."""
-    service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
+    service = ServiceClient(url_of(settings.service_at), settings.secret("spawner_token"))
     post = UserTokenListAPIHandler.post
 
     @wraps(post)

@@ -108,6 +108,14 @@ function takenOver(it) {
   return inode !== undefined && inode !== it.inode;
 }
 
+/** Return where an address of the platform (`http+unix://...` or `http://HOST:PORT`) leads, as options of a request. */
+export function placeAt(address) {
+  const unix = /^http\+unix:\/\/([^/]*)$/.exec(address);
+  if (unix) return { socketPath: decodeURIComponent(unix[1]) };
+  const { host, hostname, port } = new URL(address);
+  return { hostname: hostname.replace(/^\[(.*)\]$/, "$1"), port: port || "80", host };
+}
+
 /** Return where a target listens. */
 export function placeOf(target) {
   return target.socketPath ?? target.host;

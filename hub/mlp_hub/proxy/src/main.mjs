@@ -14,17 +14,18 @@
 // - Where nothing answers, a page says so and tries again (pages.mjs), also where a process of the platform hangs
 //   (backends.mjs).
 //
-// The API listens on a UNIX socket only. CONFIGPROXY_AUTH_TOKEN must be set; there is no open API.
+// The API listens on a UNIX socket, and at a port where the proxy is a pod. CONFIGPROXY_AUTH_TOKEN must be set; there is no open API.
 
+import { randomUUID } from "node:crypto";
 import fs from "node:fs";
-import { STATUS_CODES } from "node:http";
+import http, { STATUS_CODES } from "node:http";
 import net from "node:net";
 import { parseArgs } from "node:util";
 
 import { ConfigurableProxy } from "configurable-http-proxy/lib/configproxy.js";
 
 import { AppGateway } from "./apps/gateway.mjs";
-import { Backends, placeOf } from "./backends.mjs";
+import { Backends, placeAt, placeOf } from "./backends.mjs";
 import { senders } from "./forwarded.mjs";
 import { filesBelow, hostRules, isPage } from "./hosts.mjs";
 import { Connections, hangUp, networkOf, TOO_MANY } from "./limits.mjs";
@@ -44,6 +45,8 @@ const { values: args } = parseArgs({
     bind: { type: "string", default: "127.0.0.1" },
     port: { type: "string", default: "8000" },
     "api-socket": { type: "string" },
+    "api-ip": { type: "string" },
+    "api-port": { type: "string" },
     routes: { type: "string" },
     "default-target": { type: "string" },
     "error-target": { type: "string" },
@@ -56,7 +59,7 @@ const { values: args } = parseArgs({
     users: { type: "string", default: "" },
     trusted: { type: "string", multiple: true, default: [] },
     hsts: { type: "string", default: "0" },
-    "service-socket": { type: "string" },
+    service: { type: "string" },
     "app-body-max": { type: "string", default: "100" },
     "app-answer-s": { type: "string", default: "300" },
     "app-wake-s": { type: "string", default: "60" },
@@ -71,6 +74,7 @@ const { values: args } = parseArgs({
 
 const TEXT_TYPE = "text/plain; charset=utf-8";
 const FLUSH_MS = 1_000; // for which the service is told at the end what was asked of apps
+const run = randomUUID(); // by this a hub elsewhere sees that the proxy started again, and may have lost its routes
 const FREE_SOCKETS = 32; // of those kept open to one process, without a request; more are closed
 
 const log = defaultLogger();
@@ -172,7 +176,7 @@ class HubProxy extends ConfigurableProxy {
       return Promise.resolve();
     }
     if (req.url !== "/health") return super.handleApiRequest(req, res);
-    res.writeHead(200, { "Content-Length": 0 });
+    res.writeHead(200, { "Content-Length": 0, "X-Proxy-Run": run });
     res.end();
     return Promise.resolve();
   }
@@ -180,7 +184,8 @@ class HubProxy extends ConfigurableProxy {
   // Another process may listen there by now: who led has been silent for too long. What is kept open leads to the old one.
   renew({ socketPath, host }) {
     for (const [name, free] of Object.entries(this.httpAgent.freeSockets)) {
-      if (name.includes(`:${socketPath ?? host}`)) for (const socket of [...free]) socket.destroy();
+      const leadsThere = socketPath ? name.includes(`:${socketPath}`) : name.startsWith(`${host}:`);
+      if (leadsThere) for (const socket of [...free]) socket.destroy();
     }
   }
 
@@ -336,9 +341,9 @@ const connections = new Connections({
 });
 const platformHost = args.platform ? new URL(args.platform).hostname : "";
 const apps =
-  args["service-socket"] && gatewayToken
+  args.service && gatewayToken
     ? new AppGateway({
-        service: args["service-socket"],
+        service: placeAt(args.service),
         token: gatewayToken,
         platform: args.platform,
         users: args.users,
@@ -408,6 +413,11 @@ function listen(server, ...where) {
 process.umask(0o077);
 await freeSocket(args["api-socket"]);
 await listen(proxy.apiServer, args["api-socket"]);
+if (args["api-port"]) {
+  const beside = http.createServer();
+  for (const listener of proxy.apiServer.listeners("request")) beside.on("request", listener);
+  await listen(beside, Number(args["api-port"]), args["api-ip"]);
+}
 await listen(proxy.proxyServer, Number(args.port), args.bind);
 log.info("Proxying %s:%s", args.bind, args.port);
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mlp_hub.service.health.problems import Problem
+from mlp_hub.unix_sockets import Place
 from mlp_language.message import msg
 
 ANSWER_S = 5.0
@@ -21,10 +22,10 @@ MOST = 1 << 16
 
 
 class FilesWatch:
-    """Asks at a UNIX socket, once for all who want to know."""
+    """Asks at a UNIX socket, or at (host, port), once for all who want to know."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = str(path)
+    def __init__(self, where: Place) -> None:
+        self._where = where
         self._asked_at = float("-inf")
         self._found: list[Problem] = []
         self._lock = asyncio.Lock()
@@ -56,7 +57,10 @@ class FilesWatch:
         return []
 
     async def _ask(self) -> dict[str, Any]:
-        reader, writer = await asyncio.open_unix_connection(self._path)
+        if isinstance(self._where, Path):
+            reader, writer = await asyncio.open_unix_connection(str(self._where))
+        else:
+            reader, writer = await asyncio.open_connection(*self._where)
         try:
             writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             await writer.drain()

@@ -6,12 +6,12 @@ import time
 from typing import Any
 
 from mlp_hub.background import BackgroundTask
-from mlp_hub.hub_integration.configure import socket_url
 from mlp_hub.hub_integration.providers.sync.logout import LogoutHandler
 from mlp_hub.hub_integration.providers.sync.people import HubPeople
 from mlp_hub.hub_integration.providers.sync.refresh import ProviderPass, Refresher
 from mlp_hub.service.tenants.groups import policy_as_set
 from mlp_hub.settings import Settings
+from mlp_hub.unix_sockets import url_of
 from mlp_spawner.quota.service_client import ServiceClient
 
 
@@ -22,7 +22,7 @@ class Watching:
         self.people = people = HubPeople(
             app, decides_admins=bool(settings.login_admin_groups), unseen_s=settings.login_unseen_s
         )
-        service = ServiceClient(socket_url(settings.service_socket), settings.secret("spawner_token"))
+        service = ServiceClient(url_of(settings.service_at), settings.secret("spawner_token"))
         every_s = settings.login_refresh_s
         self.policy = policy_as_set(settings)
         self.refresher = Refresher(provider, people, service, self.policy, time.monotonic, every_s=every_s)

@@ -33,9 +33,9 @@ export class Asking {
   #flying = new Map(); // key: promise of an answer
   #agent = new http.Agent({ keepAlive: true, maxFreeSockets: 8 });
 
-  /** `socketPath` is where the service listens, `token` the platform's own, `turns` in which it is asked. */
-  constructor({ socketPath, token, turns, log }) {
-    Object.assign(this, { socketPath, token, turns, log });
+  /** `service` is where it listens (as `placeAt` has it), `token` the platform's own, `turns` in which it is asked. */
+  constructor({ service, token, turns, log }) {
+    Object.assign(this, { service, token, turns, log });
   }
 
   /**
@@ -79,7 +79,7 @@ export class Asking {
         leave();
         resolve({ ...answer, status });
       };
-      leave = this.turns.take(placeOf({ socketPath: this.socketPath }), from, () => {
+      leave = this.turns.take(placeOf(this.service), from, () => {
         const headers = {
           host: "localhost",
           authorization: `Bearer ${this.token}`,
@@ -87,7 +87,9 @@ export class Asking {
           "accept-language": language || "en",
           "content-length": Buffer.byteLength(body),
         };
-        const asked = http.request({ socketPath: this.socketPath, agent: this.#agent, method: "PUT", path: API + path, headers });
+        const { socketPath, hostname, port } = this.service;
+        const where = socketPath ? { socketPath } : { host: hostname, port };
+        const asked = http.request({ ...where, agent: this.#agent, method: "PUT", path: API + path, headers });
         const late = setTimeout(() => asked.destroy(new Error("it does not answer")), ANSWER_MS);
         asked.once("error", () => done(503));
         asked.once("close", () => clearTimeout(late));

@@ -43,7 +43,7 @@ export class AppGateway {
   #fresh = new ReplicaAgent({ keepAlive: true, maxFreeSockets: 0 });
 
   /**
-   * `service` is the socket of the service, `token` the platform's own; `platform` the hub's origin, `users` the domain of names
+   * `service` is where the service listens, `token` the platform's own; `platform` the hub's origin, `users` the domain of names
    * of their own or empty, `base` what paths begin with. `secure`: browsers keep `__Host-` cookies here. `limits`: bodyMax
    * (MiB), answerS, wakeS, perKey, perVisitor, perTenant (requests a second).
    */
@@ -52,7 +52,7 @@ export class AppGateway {
     this.cookie = secure ? "__Host-mlp-app" : "mlp-app";
     this.scheme = platform.startsWith("https:") ? "https" : "http";
     this.placeOf = appPlaces({ users, base });
-    this.#asking = new Asking({ socketPath: service, token, turns, log });
+    this.#asking = new Asking({ service, token, turns, log });
     this.#entering = new Entering({ asking: this.#asking, cookie: this.cookie, secure, home: platform + base });
     this.#telling = new Telling({ asking: this.#asking, figures: this.#figures });
     this.#rates = new Rates(limits);
