@@ -7,8 +7,9 @@ import socket
 import threading
 from importlib.util import find_spec
 from typing import Any, cast
+from urllib.parse import urlsplit
 
-from mlp_hub.domain.public_addresses import is_admitted, web_place
+from mlp_hub.domain.public_addresses import is_admitted
 from mlp_hub.point_targets import KINDS
 from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
 from mlp_hub.service.notices.sender import PRIVATE
@@ -43,15 +44,16 @@ def check_heads_webhook(settings: Settings, *, look_up: bool = True) -> None:
     The check and the words are those of people's webhooks. A host without an address now may have one later. Without `look_up`
     only a number is checked: a service that restarts does not depend on names.
     """
-    place = web_place(settings.audit_webhook)
-    if place is None or not (look_up or _is_number(place[0])):
+    parts = urlsplit(settings.audit_webhook)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    if not host or not (look_up or _is_number(host)):
         return
     found: list[bool] = []
 
     def look() -> None:
         try:
-            known = socket.getaddrinfo(*place, type=socket.SOCK_STREAM)
-            found.append(is_admitted(*place, (one[4][0] for one in known), settings.notice_private))
+            known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.append(is_admitted(host, port, (one[4][0] for one in known), settings.notice_private))
         except (OSError, UnicodeError):
             found.append(True)
 
@@ -59,7 +61,7 @@ def check_heads_webhook(settings: Settings, *, look_up: bool = True) -> None:
     looking.start()
     looking.join(LOOK_S)
     if found == [False]:
-        raise SettingsError(f"MLP_AUDIT_WEBHOOK: {place[0]}: {render(PRIVATE, here())}")
+        raise SettingsError(f"MLP_AUDIT_WEBHOOK: {host}: {render(PRIVATE, here())}")
 
 
 def _is_number(host: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Sequence
-from urllib.parse import urlsplit
 
 _INNER = tuple(
     map(
@@ -51,11 +50,3 @@ def is_number_public(address: object) -> bool:
         return is_public(str(address))
     except ValueError:
         return False
-
-
-def web_place(address: str) -> tuple[str, int] | None:
-    """Return host and port of an address; None if it is not one of the web."""
-    parts = urlsplit(address)
-    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
-        return None
-    return parts.hostname, parts.port or (443 if parts.scheme.lower() == "https" else 80)

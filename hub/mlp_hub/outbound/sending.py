@@ -25,7 +25,6 @@ from typing import Any
 
 import certifi
 
-from mlp_hub.domain.public_addresses import web_place
 from mlp_hub.outbound import alertmanager, mail, posting, services, traces, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
 from mlp_hub.point_targets import KINDS
@@ -80,7 +79,7 @@ def _checked(asked: dict[str, Any], guard: Guard) -> dict[str, Any]:
     found = services.check(asked)
     address = str(asked["address"])
     is_service = "service" in found
-    place = services.own_host(address, asked["allowed"]) if is_service else web_place(address)
+    place = services.own_host(address, asked["allowed"]) if is_service else webhook.place_of(address)
     with contextlib.suppress(OSError, UnicodeError):
         if place is not None and not guard.admits(*place):
             return {"why": "forbidden"}

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from urllib.parse import urlsplit
 
 from mlp_hub.outbound.posting import post
+
+
+def place_of(address: str) -> tuple[str, int] | None:
+    """Return host and port of an address; None if it is not one of the web."""
+    parts = urlsplit(address)
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        return None
+    return parts.hostname, parts.port or (443 if parts.scheme.lower() == "https" else 80)
 
 
 def send(asked: dict[str, Any]) -> dict[str, Any]:

@@ -358,7 +358,7 @@ async def restarted(rig: Rig, stop: str) -> None:
 
 @pytest.mark.parametrize("stop", ["", "restart", "crash"])
 @pytest.mark.parametrize("how", ["by itself", "by hand"])
-async def test_an_alert_that_ends_right_after_its_silence_is_over_once_for_those_who_were_told_of_it(
+async def test_an_alert_that_ends_right_after_its_silence_has_one_notice_of_its_end(
     tmp_path: Path, how: str, stop: str
 ) -> None:
     """Between the end of the silence and the evaluation that would notify again, it ends too."""
@@ -385,7 +385,7 @@ async def test_an_alert_that_ends_right_after_its_silence_is_over_once_for_those
 
 
 @pytest.mark.parametrize("stop", ["", "restart", "crash"])
-async def test_an_alert_that_ends_in_its_silence_is_over_for_those_who_were_told_of_it_once_the_silence_is(
+async def test_an_alert_that_ends_in_its_silence_has_its_notice_after_the_silence(
     tmp_path: Path, stop: str
 ) -> None:
     async with over_quota(tmp_path) as rig:
@@ -408,7 +408,7 @@ async def test_an_alert_that_ends_in_its_silence_is_over_for_those_who_were_told
         assert await rig.db.read(lambda tx: tx.alerts.owed_ones()) == []
 
 
-async def test_those_who_were_never_told_of_an_alert_are_not_told_of_its_end(tmp_path: Path) -> None:
+async def test_people_without_a_notice_of_the_begin_get_none_of_the_end(tmp_path: Path) -> None:
     async with over_quota(tmp_path) as rig:
         silences = rig.platform.alerts.silences
         made = await silences.make(a_silence(rig), tenant="", of_team=False, actor="root")

@@ -122,7 +122,7 @@ async def test_a_copy_that_was_stopped_and_asked_for_once_more_is_made_once_more
         assert (done, fetched) == (["SourceCopies._end"], ["all", "all"])
 
 
-async def test_deleted_points_are_not_summed_up_by_who_had_read_them(
+async def test_deleted_points_are_not_summed_up_after_an_earlier_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:

@@ -355,7 +355,7 @@ async def test_a_policy_that_was_taken_away_meanwhile_ends_no_job(
         assert next(iter(p.board.holding.values())).target is Target.RUN
 
 
-async def test_a_job_that_ends_while_a_service_takes_over_is_told_of(
+async def test_a_job_that_ends_while_a_service_takes_over_has_its_notice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:

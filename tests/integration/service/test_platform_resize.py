@@ -174,7 +174,7 @@ async def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: 
 
 
 @pytest.mark.parametrize("during", ["the release of holdings", "the search for leftovers"])
-async def test_a_resize_that_goes_on_during_recovery_keeps_its_new_attempt(
+async def test_a_resize_during_recovery_keeps_its_new_attempt(
     tmp_path: Path, during: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:

@@ -17,7 +17,7 @@ def made(path: Path, table: str, insert: str, rows: list[tuple[str | None, ...]]
     return f"sqlite:///{path}"
 
 
-def test_names_of_what_was_deleted_and_of_people_who_were_never_let_in_are_replaced(tmp_path: Path) -> None:
+def test_names_of_deleted_objects_and_unknown_people_are_replaced(tmp_path: Path) -> None:
     entries: list[tuple[str | None, ...]] = [
         ("tenant.delete", "teal", "root", "teal"),
         ("job.delete", "zoe/secret-plan@2", "zoe", "red"),

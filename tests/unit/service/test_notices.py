@@ -187,7 +187,7 @@ def test_a_webhook_that_a_service_gave_out_is_known_by_itself(address: str, name
 
 
 @pytest.mark.filterwarnings("ignore")  # of what the library imports
-def test_attack_a_text_with_tags_is_no_markup_for_a_service_that_reads_html(
+def test_attack_tags_in_a_text_are_not_markup_for_a_service_that_reads_html(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sent: list[str] = []

@@ -20,7 +20,7 @@ class Job:
         return SimpleNamespace(tenant="red", replica=None)
 
 
-def test_jobs_that_begin_during_a_look_at_what_runs_do_not_break_it() -> None:
+def test_jobs_that_begin_during_a_look_do_not_break_it() -> None:
     board: Any = SimpleNamespace(holding={})
     board.holding["a"] = Job(board)
     tx: Any = SimpleNamespace(
