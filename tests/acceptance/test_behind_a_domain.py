@@ -135,7 +135,7 @@ def _each_name_has_its_own(site: Site, page: Page) -> None:
         for name, path in ((platform, "hub/"), (theirs, "user/ann/"))
     }
     plain = {n.removeprefix("__Host-") for n in of[platform]}
-    assert plain >= {"jupyterhub-session-id", "jupyterhub-hub-login", f"mlp-session-{hub.port}"}
+    assert plain >= {"jupyterhub-session-id", "jupyterhub-hub-login", f"mlp-session-{hub.inner_port}"}
     for cookies in of.values():
         assert all(n.startswith("__Host-") or n == "_xsrf" for n in cookies), cookies
         assert all(c["secure"] for n, c in cookies.items() if n != "_xsrf")

@@ -58,6 +58,7 @@ class Release(LiveHub):
                 "MLP_KUBERNETES_FILES": str(self.files),
             },
         )
+        self.inner_port = 8000  # as the chart has it
         self.kube = kube
         self._given = dict(self.env)
         self.program = helm.build()

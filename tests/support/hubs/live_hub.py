@@ -52,6 +52,8 @@ class LiveHub:
         self.base = self.env.get("MLP_BASE_PATH", "").rstrip("/")
         self.url = f"{origin.scheme}://{origin.netloc}{self.base}"
         """Where browsers go."""
+        self.inner_port = self.port
+        """Where its proxy listens, whatever leads there."""
         self._tokens: dict[str, str] = {}
         pem = self.env.get("MLP_TLS_CERT")
         self.http = httpx.Client(
