@@ -139,7 +139,7 @@ def _below(whole: Mapping[str, Any], properties: Mapping[str, Any], before: str)
 
 
 def resolved(whole: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema with what it refers to; its own description has priority."""
+    """Return a schema with its references resolved; its own description has priority."""
     reference = found.get("$ref")
     if reference is None:
         return dict(found)

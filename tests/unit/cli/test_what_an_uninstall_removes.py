@@ -70,7 +70,7 @@ async def test_without_volcano_its_queues_are_not_asked_for() -> None:
     assert OURS not in cluster.found.values()
 
 
-async def test_what_the_cluster_does_not_end_is_named_and_does_not_hold_up_the_uninstall(
+async def test_objects_that_the_cluster_keeps_are_named_and_do_not_hold_up_the_uninstall(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cluster = Cluster(objects(), lasting="mlp-red")

@@ -18,7 +18,7 @@ from mlp_hub.settings import Settings
 from mlp_language.render import here, render, say
 
 GONE_S = 240.0
-"""Safety: seconds for which the end of namespaces is waited for; then the cluster goes on with it alone."""
+"""Safety: seconds to wait for the end of namespaces; then the cluster removes the rest alone."""
 LOOK_S = 0.5
 """Tuning: seconds between two looks whether they have ended."""
 MADE = (

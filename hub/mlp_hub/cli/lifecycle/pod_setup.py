@@ -61,7 +61,7 @@ def installation_of(settings: Settings) -> str:
 
 
 async def kept(settings: Settings, name: str) -> dict[str, str]:
-    """Return the secrets of the Secret that the hub keeps; what is missing there is made and added."""
+    """Return the secrets of the Secret that the hub keeps; missing ones are made and added."""
     from mlp_hub import in_cluster  # noqa: PLC0415 - loads the cluster's client
     from mlp_hub.kubernetes.errors import ClusterError, ClusterUnreachable  # noqa: PLC0415
     from mlp_hub.kubernetes.kinds import SECRETS  # noqa: PLC0415

@@ -42,7 +42,7 @@ class Cluster:
         return [name for name, has in self.pods.items() if has.get(LEADS) == "true"]
 
 
-async def test_the_one_that_leads_has_it_and_takes_it_from_who_was_killed_or_is_frozen() -> None:
+async def test_the_leader_has_it_and_takes_it_from_a_killed_or_frozen_one() -> None:
     cluster = Cluster(a={**OURS, LEADS: "true"}, b=dict(OURS))
     await LeaderLabel(cluster, "mlp/b").take()  # type: ignore[arg-type]
     assert cluster.leaders() == ["b"]
