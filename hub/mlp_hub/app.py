@@ -31,6 +31,7 @@ from mlp_hub.api.edge.sockets import close_all
 from mlp_hub.api.figures import ProxyFigures
 from mlp_hub.api.hubclient import HubClient
 from mlp_hub.backends import backend_of
+from mlp_hub.background import BackgroundTask
 from mlp_hub.bindings import KEY, check_service
 from mlp_hub.domain.errors import MessageError, Unavailable
 from mlp_hub.domain.resources import HOUR_S
@@ -60,7 +61,13 @@ from mlp_hub.service.tenants.groups import BadRule, GroupPolicy, policy_as_set
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities
 from mlp_hub.settings.origins import ONE_NAME_MEANS
-from mlp_hub.site_receivers import alertmanager_of, exports_of, syslog_of, traces_of
+from mlp_hub.site_receivers import (
+    alertmanager_of,
+    check_heads_webhook,
+    exports_of,
+    syslog_of,
+    traces_of,
+)
 from mlp_hub.store import Database, StoreInUse, StoreUnavailable, WrongSchema
 from mlp_hub.unix_sockets import url_of
 from mlp_hub.web.site import make_application
@@ -112,7 +119,7 @@ class ServiceProcess:
         self.platform.problems.add(FilesWatch(settings.data_at).problems)
         self.deaths = Deaths(self.db, settings.private_dir / "state.json")
         self.leaving: asyncio.Future[None] | None = None
-        self.leading: list[asyncio.Task[None]] = []  # what is done while this service leads, for ever
+        self._while_leading = [BackgroundTask(work) for work in (self.deaths.watch, self._stay_found)]
         self.listeners = listeners_of(settings, replica)
         self.servers: list[HTTPServer] = []
         self.platform.on_lead.append(self._lead)
@@ -147,12 +154,12 @@ class ServiceProcess:
 
     async def _lead(self) -> None:
         await self._publish()
-        self.leading = [asyncio.ensure_future(self.deaths.watch()), asyncio.ensure_future(self._stay_found())]
+        for task in self._while_leading:
+            task.start()
 
     def _lead_no_more(self) -> None:
-        for task in self.leading:
+        for task in self._while_leading:
             task.cancel()
-        self.leading = []
         if self.label is not None:
             self.leaving = asyncio.ensure_future(self._unlabel(self.label))
 
@@ -238,7 +245,8 @@ def keep_of(settings: Settings) -> KeepPolicy:
 
 
 def audit_of(settings: Settings) -> AuditPolicy:
-    """Tell the platform where heads of the audit log are written, and where its entries go."""
+    """Tell the platform where heads of the audit log are written, and where its entries go. Raises `SettingsError`."""
+    check_heads_webhook(settings, look_up=False)
     return AuditPolicy(
         settings.audit_heads_file,
         settings.audit_syslog,

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
+import threading
 from importlib.util import find_spec
 from typing import Any, cast
+from urllib.parse import urlsplit
 
+from mlp_hub.domain.public_addresses import is_admitted
+from mlp_hub.point_targets import KINDS
 from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
-from mlp_hub.service.support.point_targets import KINDS
+from mlp_hub.service.notices.sender import PRIVATE
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities, authorization
+from mlp_hub.settings.values import variable_of
+from mlp_language.render import here, render
+
+LOOK_S = 5.0
+"""Safety: seconds for which the name of a receiver is looked up: an operator waits for it, and sending checks again."""
 
 
 def syslog_of(settings: Settings) -> SyslogReceiver | None:
@@ -27,6 +38,40 @@ def syslog_of(settings: Settings) -> SyslogReceiver | None:
     )
 
 
+def check_heads_webhook(settings: Settings, *, look_up: bool = True) -> None:
+    """Raise `SettingsError` if heads of the audit log could never be posted, because the address is private and not allowed.
+
+    The check and the words are those of people's webhooks. A host without an address now may have one later. Without `look_up`
+    only a number is checked: a service that restarts does not depend on names.
+    """
+    parts = urlsplit(settings.audit_webhook)
+    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+    if not host or not (look_up or _is_number(host)):
+        return
+    found: list[bool] = []
+
+    def look() -> None:
+        try:
+            known = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found.append(is_admitted(host, port, (one[4][0] for one in known), settings.notice_private))
+        except (OSError, UnicodeError):
+            found.append(True)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    looking.join(LOOK_S)
+    if found == [False]:
+        raise SettingsError(f"MLP_AUDIT_WEBHOOK: {host}: {render(PRIVATE, here())}")
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def traces_of(settings: Settings) -> str:
     """Return the collector of traces; raise `SettingsError` if the library that traces need is missing."""
     _check_otlp("MLP_TRACES_ENDPOINT", settings.traces_endpoint)
@@ -41,14 +86,14 @@ def exports_of(settings: Settings) -> tuple[ExportPolicy, ...]:
         if not address:
             continue
         if kind.extra == "otlp":
-            _check_otlp(kind.address_label, address)
+            _check_otlp(variable_of(kind.address), address)
         found.append(
             ExportPolicy(
                 kind.name,
                 address,
-                authorization(kind.secrets_label, getattr(settings, kind.secrets)),
+                authorization(variable_of(kind.secrets), getattr(settings, kind.secrets)),
                 getattr(settings, kind.tenants),
-                authorities(kind.authorities_label, getattr(settings, kind.authorities)),
+                authorities(variable_of(kind.authorities), getattr(settings, kind.authorities)),
                 packed=bool(kind.compression) and getattr(settings, kind.compression) == "gzip",
             )
         )

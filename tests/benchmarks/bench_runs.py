@@ -105,6 +105,8 @@ def _fill(tx: Tx, start: int, chance: random.Random) -> None:
     for number in range(start, start + LOT):
         spec = JobSpec("fit", "ann", "red", "plain", Resources(cpu=1000, ram=512), code="x = 1\n" * 250)
         state: dict[str, Any] = {"run": number + 1, "started_at": 2.0, "finished_at": 60.0 + number}
+        if number % 50 == 0:
+            state["note"] = "one of fifty"
         made.append(Job(_uid(number), spec, Phase.FINISHED, Target.RUN, submitted_at=float(number), **state))
     tx.jobs.insert_many(made)
     for number in range(start, start + LOT):
@@ -121,7 +123,7 @@ def _fill(tx: Tx, start: int, chance: random.Random) -> None:
         metrics = {name: MetricSummary(0, best * 0.9, best / 10, best) for name in ("accuracy", "loss", "f1")}
         tx.runs.put_summary(_uid(number), RunSummary(0, True, 58.0 + number, 1.5, 700, metrics))
         if number % 50 == 0:
-            tx.runs.write(_uid(number), note="one of fifty", tags=["baseline"])
+            tx.runs.set_tags(_uid(number), ["baseline"])
 
 
 def _curve(tx: Tx, number: int) -> None:

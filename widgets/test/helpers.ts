@@ -8,7 +8,7 @@ export function job(change: Partial<Job> = {}): Job {
     checkpoint_every: null, topology: null, tensorboard: "on", data: [], params: {}, sweep: null, trial: null, uid: "u1", state: "running", phase: "running", reason: null, message: "",
     progress: 0, restarts: 0, position: null, expected_start: null, forecast: null, ranks: [], failure: null, detail: {},
     submitted_at: "2026-01-01T10:00:00Z", queued_at: null, admitted_at: null, started_at: null, finished_at: null,
-    waiting_since: null, waited_s: 0, ran_s: 0, progress_from: 0, progress_since: null, put_first: false, source: null, workdir: null, env_name: null, env_lock: null, memory: null, idle: null, version: 1, ...change,
+    waiting_since: null, waited_s: 0, ran_s: 0, progress_from: 0, progress_since: null, put_first: false, source: null, workdir: null, env_name: null, env_lock: null, memory: null, idle: null, note: "", version: 1, ...change,
   };
 }
 

@@ -65,6 +65,7 @@ class AsyncClient:
     job = _asked(Client.job)
     jobs = _asked(Client.jobs)
     act = _asked(Client.act)
+    note = _asked(Client.note)
     delete = _asked(Client.delete)
     why = _asked(Client.why)
     decisions = _asked(Client.decisions)

@@ -20,7 +20,7 @@ from mlp.handles.dry_run import dry_run
 from mlp.handles.job import Job
 from mlp.handles.sending import send
 from mlp.language import say
-from mlp.rendering import words
+from mlp.rendering import times, words
 from mlp.submitting import program
 
 ACCESS_KEY, SECRET_KEY = "access_key_id", "secret_access_key"
@@ -103,7 +103,7 @@ def submit(call: ParsedLine) -> int:
         output.show(job, as_json=True)
     else:
         of = words.reference(job.data)
-        how = say(", ").join(filter(None, [repr(job), words.time_limit(job.data)]))
+        how = say(", ").join(filter(None, [repr(job), times.time_limit(job.data)]))
         line = say("{job}. Follow it: {command}", job=how, command=f"mlp watch {of}")
         sys.stdout.write(f"{of if given.get('detach') else line}\n")
     return output.DONE

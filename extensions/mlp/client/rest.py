@@ -46,6 +46,10 @@ class Client(ServiceConnection):
             self.request("PUT", path, dict(size or {}), delivery_key() if verb == "resubmit" else None)
         )
 
+    def note(self, name: str, text: str) -> Json:
+        """Attach a note to a job of this user, or remove it with an empty text; return the job."""
+        return object_of(self.request("PUT", f"{self.job_path(name)}/note", {"note": text}))
+
     def runs(
         self, search: str = "", sort: str = "-submitted", *, tenant: str | None = None, most: int = 10_000
     ) -> Json:

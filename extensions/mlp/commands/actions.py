@@ -232,6 +232,12 @@ def keep(client: Client, call: ParsedLine) -> tables.Sentences:
     return tables.Sentences([line], after)
 
 
+def note(client: Client, call: ParsedLine) -> tables.Sentences:
+    """Attach a note to a job, or remove it."""
+    name, *text = call.names
+    return compared_runs.written(client.note(name, " ".join(text)))
+
+
 def _again(job: str, after: Json) -> str:
     follow = words.command(f"watch {words.reference(after)}")
     args = {"job": job, "run": after.get("run") or 1, "command": follow}
@@ -494,6 +500,7 @@ SIMPLE: dict[str, Callable[[Client, ParsedLine], Any]] = {
     "alerts": alerts,
     "update": update,
     "keep": keep,
+    "note": note,
     **dict.fromkeys(SUITS, steer),
 }
 """Functions of verbs that need one request and one answer. Each surface implements the other verbs itself, such as `submit` and `watch`."""

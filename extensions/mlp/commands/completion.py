@@ -91,7 +91,7 @@ def _names(takes: str, before: Sequence[str], lookup: Lookup) -> Iterable[str]:
         # what is pushed or added, and where to is pulled, is no dataset: files here a shell knows by itself
         named = {"ls": 1, "pull": 1, "push": 2, "add": 2, "sync": 1}.get(before[0])
         return lookup("datasets") if named in {None, len(before)} else ()
-    if takes in {"job", "jobs", "several", "files", "file", "runs"}:
+    if takes in {"job", "jobs", "several", "files", "file", "runs"} or (takes == "note" and not before):
         return lookup("jobs")
     if takes in {"sweep", "sweeps"}:
         return lookup("sweeps")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from mlp.client import follow
 from mlp.errors import MLPError, Refused, Unauthorized
 from mlp.language import say
-from mlp.rendering import job_picture, terminal, words
+from mlp.rendering import job_picture, terminal, times, words
 from mlp.rendering.format import number
 from mlp.rendering.history import History
 from mlp.rendering.words import sentences
@@ -61,7 +61,7 @@ def show(job: Job) -> None:
 def show_submitted(job: Job) -> None:
     """Show a job that was submitted just now, without waiting for anything."""
     if mode() == "text":
-        how = say(", ").join(filter(None, [words.state(job.data), words.time_limit(job.data)]))
+        how = say(", ").join(filter(None, [words.state(job.data), times.time_limit(job.data)]))
         follow_it = f"%mlp watch {words.reference(job.data)}"
         line = say(
             "{job}: {how}. Follow it: {command}", job=words.title(job.data), how=how, command=follow_it
@@ -223,7 +223,7 @@ class TextFollower:
         if progress or job.get("phase") == "running":
             parts += [job_picture.bar(progress), f"{progress:g} %"]
         parts += [f"{k} {number(v)}" for k, v in seen.latest().items() if k != "progress"][:4]
-        parts += [left] if (left := words.left_or_end(job)) else []
+        parts += [left] if (left := times.left_or_end(job)) else []
         text = terminal.plain("  ".join(parts)).replace("\n", " ")
         return text[:150]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from mlp.client import follow
 from mlp.language import say
-from mlp.rendering import terminal, words
+from mlp.rendering import ends, terminal, words
 from mlp.rendering.history import History
 from mlp.standard_error import write
 
@@ -55,8 +55,8 @@ def follow_lines(
         waits.look(seen, known=not replay)
     writer.end()
     job.data = seen.job or job.data
-    if ended := words.ended(job.data):
-        tell(words.sentences(ended, words.failure(job.data)))
+    if ended := ends.ended(job.data):
+        tell(words.sentences(ended, ends.failure(job.data)))
 
 
 class _Waits:

@@ -148,6 +148,7 @@ def _unknown(flag: str, verb: Verb, surface: str, known: dict[str, Option]) -> O
 def _check_names(call: ParsedLine, surface: str) -> None:
     verb, count = call.verb, len(call.names)
     line = f"{surface} {verb.name} {TAKES[verb.takes]()}".rstrip()
+    _check_note(call, line)
     if call.rest and verb.takes not in {"script", "sweep"}:
         raise UsageError(say("nothing may follow -- here. Usage: {line}", line=line))
     if verb.takes in {"script", "sweep"}:
@@ -169,6 +170,15 @@ def _check_names(call: ParsedLine, surface: str) -> None:
         raise UsageError(say("{what} is not a language here. Usage: {line}", what=call.names[0], line=line))
     if verb.takes == "shell" and not count:
         raise UsageError(say("which shell? Usage: {line}", line=line))
+
+
+def _check_note(call: ParsedLine, line: str) -> None:
+    """Take the words after `--` as part of a note, which may begin with a hyphen."""
+    if call.verb.takes != "note":
+        return
+    call.names, call.rest = [*call.names, *call.rest], []
+    if len(call.names) < 2:
+        raise UsageError(say("a job and its note are needed. Usage: {line}", line=line))
 
 
 def _check_script(call: ParsedLine, surface: str) -> None:

@@ -119,6 +119,7 @@ VERBS: tuple[Verb, ...] = (
         "job",
         (HOURS, OF_USER),
     ),
+    Verb("note", lambda: say("attach a note to a job, or remove it"), "note"),
     Verb("delete", lambda: say("remove ended jobs with their files"), "jobs", (STATE, TENANT)),
     Verb(
         "models",
@@ -215,6 +216,7 @@ TAKES: dict[str, Callable[[], str]] = {
     "jobs": lambda: say("NAME... (names, NAME@RUN, patterns like digits-* or digits@*, or a filter)"),
     "files": lambda: say("NAME [DIRECTORY]"),
     "file": lambda: say("NAME PATH [TO]"),
+    "note": lambda: say('NAME TEXT ("" removes the note; -- before a text that begins with -)'),
     "url": lambda: "[URL]",
     "team": lambda: say(
         "[ls] | join TEAM | unjoin TEAM | ask TEAM --reason TEXT --cpu N ... | requests TEAM | withdraw TEAM ID | caps TEAM | cap TEAM [--user NAME] [--cpu N] [--jobs N] | joins TEAM | "

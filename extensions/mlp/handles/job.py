@@ -18,7 +18,7 @@ from mlp.errors import JobFailed, JobTimeout, UsageError
 from mlp.grammar.job_options import AGAIN, UPDATE, as_sent, seconds_meant
 from mlp.grammar.keywords import parse
 from mlp.language import say
-from mlp.rendering import reasons, tables, terminal, words
+from mlp.rendering import ends, reasons, tables, terminal, words
 from mlp.rendering.format import clock_time, span
 from mlp.rendering.history import FINAL, History
 from mlp.submitting import provenance
@@ -84,7 +84,7 @@ class Job:
     def __repr__(self) -> str:
         running = f"{self.progress} %" if self.phase == "running" else ""
         failure = self.data.get("failure") or {}
-        why = running or str(failure.get("message") or "") or words.cause(self.data)
+        why = running or str(failure.get("message") or "") or ends.cause(self.data)
         return f"<Job {words.title(self.data)}: {words.state(self.data)}{why and say(', ')}{words.bare(why)}>"
 
     # ---------------------------------------------------------------- waiting
@@ -134,9 +134,9 @@ class Job:
         if self.final and self.phase != "finished":
             name = words.title(self.data)
             if shown:
-                why = words.cause(self.data) or words.state_word(self.data)
+                why = ends.cause(self.data) or words.state_word(self.data)
                 raise JobFailed(self, say("{what}: {why}", what=name, why=why))
-            why = words.failure(self.data) or words.state_word(self.data)
+            why = ends.failure(self.data) or words.state_word(self.data)
             tail = str((self.data.get("failure") or {}).get("tail") or "").rstrip()
             said = say("{what}: {why}", what=name, why=why)
             raise JobFailed(self, terminal.plain(f"{said}\n{tail}" if tail else said))

@@ -23,7 +23,7 @@ from mlp.handles.dry_run import dry_run
 from mlp.handles.job import Job
 from mlp.handles.sending import send
 from mlp.language import say
-from mlp.rendering import words
+from mlp.rendering import times, words
 from mlp.rendering.words import sentences
 from mlp.submitting import program
 from mlp.terms import RUNTIMES
@@ -110,7 +110,7 @@ class MLPMagics(Magics):  # type: ignore[misc,unused-ignore]
         for note in filter(None, (seconds_meant(given), job.note)):
             sys.stdout.write(f"{note}\n")
         if given.get("detach"):
-            name, limit = words.title(job.data), words.time_limit(job.data)
+            name, limit = words.title(job.data), times.time_limit(job.data)
             done = say("{job} was submitted, {limit}.", job=name, limit=limit) if limit else ""
             done = "" if job.note else done or say("{job} was submitted.", job=name)
             watch = say("Follow it: {command}", command=f"%mlp watch {words.reference(job.data)}")

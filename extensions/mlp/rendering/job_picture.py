@@ -13,7 +13,7 @@ from html import escape
 from typing import Any
 
 from mlp.language import say, says
-from mlp.rendering import costs, stages, svg, words
+from mlp.rendering import costs, ends, rank_use, stages, svg, times, words
 from mlp.rendering.format import amount, amounts_of, memory, number
 from mlp.rendering.history import FINAL, POSITIONS
 from mlp.rendering.terminal import plain, rows
@@ -64,16 +64,16 @@ def facts(job: Json) -> list[str]:
     if job.get("gpu"):
         shape.append(say("{amount} gpu", amount=amount(job["gpu"])))
     shape += amounts_of(job)
-    restarts = say("restarts: {n}", n=words.restarts(job)) if words.restarts(job) else ""
+    restarts = say("restarts: {n}", n=ends.restarts(job)) if ends.restarts(job) else ""
     found = [
         say("team {tenant}", tenant=str(job.get("tenant"))),
         str(job.get("runtime")),
         words.workers(job),
         say(", ").join(shape),
-        words.time_limit(job),
-        words.age(job),
+        times.time_limit(job),
+        times.age(job),
     ]
-    return [f for f in (*found, words.left_or_end(job), restarts) if f]
+    return [f for f in (*found, times.left_or_end(job), restarts) if f]
 
 
 def html(snapshot: Json) -> str:
@@ -86,7 +86,7 @@ def html(snapshot: Json) -> str:
         f'<div><b style="font-size:1.1em">{escape(words.title(job))}</b>',
         f' <span style="color:{colour};font-weight:600">{escape(words.state(job))}</span></div>',
         f'<div style="opacity:.75">{escape(" · ".join(facts(job)))}</div>',
-        *(f'<div style="opacity:.75">{escape(line)}</div>' for line in _cost(snapshot)),
+        *(f'<div style="opacity:.75">{escape(line)}</div>' for line in (*_note(job), *_cost(snapshot))),
         *(f"<div>{escape(reason)}</div>" for reason in _reasons(snapshot)),
         _bar(job, colour),
         _failure(job),
@@ -117,13 +117,18 @@ def _reasons(snapshot: Json) -> list[str]:
     said = [str(reason.get("message") or "") for reason in _list(why.get("reasons"))]
     return [
         *(text for text in said if text and text not in str(job.get("message") or "")),
-        *words.stopped(why),
+        *ends.stopped(why),
         *words.prospects(why),
     ]
 
 
 def _cost(snapshot: Json) -> list[str]:
     line = costs.of_run(snapshot.get("cost"))
+    return [line] if line else []
+
+
+def _note(job: Json) -> list[str]:
+    line = words.note(job)
     return [line] if line else []
 
 
@@ -148,7 +153,7 @@ def _bar(job: Json, colour: str) -> str:
 
 
 def _failure(job: Json) -> str:
-    sentence = words.failure(job)
+    sentence = ends.failure(job)
     if not sentence:
         return ""
     tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
@@ -185,7 +190,7 @@ def _ranks(job: Json) -> str:
         rows.append("<tr>" + "".join(f'<td style="{_CELL}">{escape(c)}</td>' for c in cells) + "</tr>")
     left = len(ranks) - RANKS
     more = f"<div>{escape(say('and {n} more ranks', n=left))}</div>" if left > 0 else ""
-    used = f"<div>{escape(say('{text}.', text=said))}</div>" if (said := words.used(job)) else ""
+    used = f"<div>{escape(say('{text}.', text=said))}</div>" if (said := rank_use.used(job)) else ""
     return f'<table style="margin:4px 0;border-collapse:collapse;color:inherit;font-size:inherit"><tr>{head}</tr>{"".join(rows)}</table>{more}{used}'
 
 
@@ -195,9 +200,9 @@ def _rank_cells(job: Json, rank: Json) -> list[str]:
         str(rank.get("rank", "")),
         str(rank.get("role", "")),
         str(rank.get("node", "")),
-        words.rank_state(job, rank),
-        amount(cpu) if isinstance(cpu, (int, float)) else words.cpu_used(rank) or UNKNOWN,
-        memory(ram) if isinstance(ram, (int, float)) else words.memory_used(rank) or UNKNOWN,
+        ends.rank_state(job, rank),
+        amount(cpu) if isinstance(cpu, (int, float)) else rank_use.cpu_used(rank) or UNKNOWN,
+        memory(ram) if isinstance(ram, (int, float)) else rank_use.memory_used(rank) or UNKNOWN,
     ]
 
 
@@ -262,17 +267,17 @@ def text(snapshot: Json) -> str:
     job = _job(snapshot)
     lines = [f"{words.title(job)}  {words.state(job)}"]
     lines += ["  " + say(", ").join(known)] if (known := facts(job)) else []
-    lines += [f"  {line}" for line in (*_cost(snapshot), *_reasons(snapshot))]
+    lines += [f"  {line}" for line in (*_note(job), *_cost(snapshot), *_reasons(snapshot))]
     progress = job.get("progress")
     if progress:
         lines.append(f"  {bar(progress)} {progress} %")
-    if used := words.used(job):
+    if used := rank_use.used(job):
         lines.append(f"  {used}")
-    if by_itself := words.reported(job):
+    if by_itself := rank_use.reported(job):
         lines.append(f"  {by_itself}")
-    if of_others := words.memory_of_earlier_runs(job):
+    if of_others := rank_use.memory_of_earlier_runs(job):
         lines.append(f"  {of_others}")
-    if unused := words.unused_gpus(job):
+    if unused := rank_use.unused_gpus(job):
         lines.append(f"  {unused}")
     lines += [f"  {line}" for line in _stages(snapshot)]
     width = max((len(name) for name in drawn(snapshot)), default=0)
@@ -288,8 +293,8 @@ def text(snapshot: Json) -> str:
             lines.append(f"  {name:<{width}}  {svg.spark(ys)}  {span}")
         elif ys:
             lines.append(f"  {name:<{width}}  {number(ys[-1])}")
-    if words.failure(job):
-        lines.append("  " + words.failure(job))
+    if ends.failure(job):
+        lines.append("  " + ends.failure(job))
         tail = str((job.get("failure") or {}).get("tail") or "")[-TAIL_CHARACTERS:]
         lines += [f"    {row}" for row in tail.rstrip().split("\n")[-LOG_ROWS:] if tail.strip()]
     else:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp.language import say, says
-from mlp.rendering import costs, words
+from mlp.rendering import costs, ends, rank_use, words
 from mlp.rendering.format import amount, between, clock_time, memory, span, starts
 from mlp.rendering.tables import Sentences, width
 from mlp.rendering.words import sentences
@@ -46,16 +46,18 @@ def why(found: Json, job: Mapping[str, Any] | None = None, told: Sequence[Json] 
     phase = found.get("phase")
     which = {"name": found.get("job"), "run": found.get("run"), "phase": phase}
     name = words.reference(which)
-    end = words.ended(job) if job else ""
+    end = ends.ended(job) if job else ""
     lines = [end or say("{job} is {state}.", job=words.title(which), state=words.state_word(job or which))]
-    if job and (failure := words.failure(job)):
+    if job and (failure := ends.failure(job)):
         lines.append(say("{text}.", text=words.bare(failure)))
         first = (job.get("failure") or {}).get("rank")
         logs = words.command(f"logs {name}{'' if first is None else f' --rank {first}'}")
         lines.append(say("Full output: {command}", command=logs))
     if job:
-        lines += filter(None, (words.unused_gpus(job) if phase == "running" else "", words.reported(job)))
-    lines += words.stopped(found)
+        lines += filter(
+            None, (rank_use.unused_gpus(job) if phase == "running" else "", rank_use.reported(job))
+        )
+    lines += ends.stopped(found)
     lines += verdicts(found.get("reasons") or ())
     if phase == "suspended":
         lines.append(say("To continue: {command}", command=words.command(f"resume {name}")))
@@ -199,7 +201,7 @@ def offer(found: Json) -> Sentences:
             )
         )
     lines.append(say("Needed quota: {amounts}.", amounts=cost))
-    lines += [line] if (line := words.memory_of_earlier_runs(found)) else []
+    lines += [line] if (line := rank_use.memory_of_earlier_runs(found)) else []
     lines += [priced] if (priced := costs.offered(found.get("cost"))) else []
     lines += verdicts(found.get("reasons") or ())
     lines += [say("Could start now with {way}.", way=str(way)) for way in found.get("would_start_now") or ()]

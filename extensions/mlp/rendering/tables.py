@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from mlp.language import say, says
-from mlp.rendering import words
+from mlp.rendering import ends, times, words
 from mlp.rendering.format import SHOWS, amount, clock_time, file_size, memory, storage
 from mlp.rendering.history import FINAL
 from mlp.rendering.terminal import plain
@@ -163,8 +163,8 @@ def jobs(found: Sequence[Json], *, none: str = "") -> Table:
             j.get("tenant", ""),
             j.get("runtime", ""),
             words.workers(j),
-            words.age(j),
-            words.failure(j) or (words.standing(j) if j.get("phase") in words.NOT_YET else ""),
+            times.age(j),
+            ends.failure(j) or (words.standing(j) if j.get("phase") in words.NOT_YET else ""),
         ]
         for j in ordered
     ]

@@ -47,6 +47,7 @@ def usage(found: dict[str, Any], by: str, budgets: Sequence[dict[str, Any]] = ()
     notes = [text for text in map(costs.budget, budgets) if text]
     if found["total"]["core_unmeasured_s"]:
         notes.append(say("Use is measured when a job ends; what is neither used nor idle was not measured."))
+    notes += _sources(found["total"])
     return Table(
         [*(_SPLITS[split]() for split in splits), *amounts],
         rows,
@@ -57,6 +58,26 @@ def usage(found: dict[str, Any], by: str, budgets: Sequence[dict[str, Any]] = ()
         ),
         notes=notes,
     )
+
+
+def _sources(total: dict[str, Any]) -> list[str]:
+    """Return notes about use that is only reported, or of an unknown source; a service of an older version does not name the source."""
+    notes = []
+    if reported := total.get("core_reported_s", 0.0):
+        notes.append(
+            say(
+                "The use of {n} core-hours is by the jobs' own reports; the cluster did not measure it.",
+                n=costs.money(Decimal(str(reported)) / HOUR_S),
+            )
+        )
+    if unknown := total.get("core_unknown_s", 0.0):
+        notes.append(
+            say(
+                "The use of {n} core-hours is from before an upgrade; whether it was measured is unknown.",
+                n=costs.money(Decimal(str(unknown)) / HOUR_S),
+            )
+        )
+    return notes
 
 
 def _column(values: Sequence[Decimal | None]) -> list[str]:

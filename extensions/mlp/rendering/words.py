@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from mlp.language import say, says
-from mlp.rendering.format import amount, between, clock_time, memory, parse_time, span, starts
+from mlp.rendering.format import between, starts
 from mlp.rendering.history import FINAL
 from mlp.terms import REASONS
 
-CAUSES: Mapping[str, Callable[[], str]] = {
-    "program-error": lambda: say("The program ended with an error"),
-    "signal": lambda: say("A rank was killed by a signal"),
-    "out-of-memory": lambda: say("Memory ran out"),
-    "disk": lambda: say("Wrote too much to the disk"),
-    "time-limit": lambda: say("The time limit was reached"),
-    "node-lost": lambda: say("The node was lost"),
-    "start-failed": lambda: say("The ranks could not be started"),
-}
 NOT_YET = frozenset({"queued", "admitted", "starting"})
 """Phases of a job of which no rank runs yet."""
 HAVE_ROOM = frozenset({"admitted", "starting", "running"})
@@ -91,10 +80,11 @@ _EARLY = "StoppedEarly"
 
 def state_word(job: Mapping[str, Any]) -> str:
     """Write the phase of a job; of a trial that its sweep stopped early that, as nobody cancelled it."""
-    return REASONS[_EARLY]() if _stopped_early(job) else phase_word(job.get("phase", "unknown"))
+    return REASONS[_EARLY]() if stopped_early(job) else phase_word(job.get("phase", "unknown"))
 
 
-def _stopped_early(job: Mapping[str, Any]) -> bool:
+def stopped_early(job: Mapping[str, Any]) -> bool:
+    """Return whether it is a trial that its sweep stopped early."""
     return job.get("phase") == "cancelled" and job.get("reason") == _EARLY
 
 
@@ -202,54 +192,6 @@ def workers(job: Mapping[str, Any]) -> str:
     return say("{workers} + {ps} ps", workers=text, ps=job["ps"]) if job.get("ps") else text
 
 
-def ending(thing: Mapping[str, Any]) -> str:
-    """Write how a rank ended."""
-    number_ = thing.get("signal")
-    if number_ is not None:
-        try:
-            return signal.Signals(number_).name
-        except ValueError:
-            return say("signal {n}", n=number_)
-    code = thing.get("exit_code")
-    return "" if code is None else say("exit code {n}", n=code)
-
-
-def cause(job: Mapping[str, Any]) -> str:
-    """Write in a few words what went wrong and where, empty when nothing did."""
-    found = job.get("failure")
-    return _cause_and_place(found) if isinstance(found, Mapping) else ""
-
-
-def _cause(found: Mapping[str, Any]) -> str:
-    known = CAUSES.get(str(found.get("cause")))
-    return known() if known else str(found.get("cause") or say("It failed"))
-
-
-def _where(found: Mapping[str, Any]) -> str:
-    """Write which rank failed and how it ended, as far as that is known."""
-    rank = [say("rank {rank}", rank=found["rank"])] if found.get("rank") is not None else []
-    return say(", ").join([*rank, *filter(None, [ending(found)])])
-
-
-def _cause_and_place(found: Mapping[str, Any]) -> str:
-    text, where = _cause(found), _where(found)
-    return say("{what} ({where})", what=text, where=where) if where else text
-
-
-def failure(job: Mapping[str, Any]) -> str:
-    """Write what went wrong in one sentence, with the way out; empty when nothing did."""
-    found = job.get("failure")
-    if not isinstance(found, Mapping):
-        return ""
-    text = _cause_and_place(found)
-    if found.get("message"):
-        message = str(found["message"])
-        if found.get("rank") is not None and message.startswith(say("rank {rank}", rank=found["rank"])):
-            text = _cause(found)  # the message says where
-        text = say("{what}: {why}", what=text, why=message)
-    return say("{what}; {way_out}", what=text, way_out=str(found["remedy"])) if found.get("remedy") else text
-
-
 def network(of: Mapping[str, Any]) -> str:
     """Write whether jobs of a tenant reach other machines, and who can change that; empty where nothing is known."""
     tenant, has = of.get("tenant"), of.get("network")
@@ -282,109 +224,10 @@ def isolation(tenant: Mapping[str, Any]) -> str:
     return say("Datasets, models and jobs' directories of {tenant} are kept {how}.", tenant=name, how=kept())
 
 
-def rank_state(job: Mapping[str, Any], rank: Mapping[str, Any]) -> str:
-    """Return the state of a rank, in words; one that another rank stopped names that one."""
-    state_, how = str(rank.get("state", "")), ending(rank)
-    if state_ == "stopped":
-        first = (job.get("failure") or {}).get("rank")
-        if first is not None and first != rank.get("rank"):
-            return say("stopped because rank {rank} failed", rank=first)
-        return say("stopped") if how else say("never started")
-    return (
-        say("failed, {how}", how=how) if state_ == "failed" and how else phase_word(state_) if state_ else ""
-    )
-
-
-def cpu_used(rank: Mapping[str, Any]) -> str:
-    """Write the cores that a rank used which has ended; empty where nothing is known."""
-    mean, most = rank.get("cpu_mean"), rank.get("cpu_peak")
-    if mean is None or most is None:
-        return ""
-    return say("{mean} on average, {most} at most", mean=amount(mean), most=amount(most))
-
-
-def memory_used(rank: Mapping[str, Any]) -> str:
-    """Write the memory that a rank used which has ended; empty where nothing is known."""
-    mean, most = rank.get("ram_mean"), rank.get("ram_peak")
-    if mean is None or most is None:
-        return ""
-    return say("{most} at most, {mean} on average", most=memory(most), mean=memory(mean))
-
-
-def used(job: Mapping[str, Any]) -> str:
-    """Write what each rank asked for and used: of several the mean of their cores, and the most of any; or nothing.
-
-    The widget writes the same (`widgets/src/core/jobs/used.ts`), and one table tests both.
-    """
-    ranks = [rank for rank in job.get("ranks") or () if isinstance(rank, Mapping)]
-    known = [r for r in ranks if r.get("cpu_mean") is not None and r.get("ram_peak") is not None]
-    if not known:
-        return ""
-    mean = sum(float(r["cpu_mean"]) for r in known) / len(known)
-    most = max(float(r["ram_peak"]) for r in known)
-    told = {
-        "ram": memory(job.get("ram")),
-        "most": memory(most),
-        "cpu": amount(job.get("cpu")),
-        "mean": amount(mean),
-    }
-    if len(ranks) > 1:
-        return say(
-            "Each rank requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average",
-            **told,
-        )
-    return say("Requested {ram}, used at most {most}; requested {cpu} cpu, used {mean} on average", **told)
-
-
-def reported(job: Mapping[str, Any]) -> str:
-    """Write that the use of ranks is known by the job's own report alone; empty where somebody else measured it.
-
-    The widget writes the same (`widgets/src/core/jobs/used.ts`).
-    """
-    ranks = [rank for rank in job.get("ranks") or () if isinstance(rank, Mapping)]
-    return (
-        say("Use of CPU and memory by the job's own report.") if any(r.get("reported") for r in ranks) else ""
-    )
-
-
-def memory_of_earlier_runs(found: Mapping[str, Any]) -> str:
-    """Write how much memory earlier runs used, and the amount that was chosen by it or would be; empty where none are known.
-
-    The widget writes the same (`widgets/src/core/jobs/used.ts`).
-    """
-    memory_ = found.get("memory") or {}
-    if because := str(found.get("ram_because") or ""):
-        return say("{text}.", text=capital(because))
-    text, fitting = str(memory_.get("text") or ""), memory_.get("fitting")
-    if not text or fitting is None:
-        return ""
-    return say("{text}; --ram auto takes {fitting}.", text=capital(text), fitting=memory(fitting))
-
-
-def unused_gpus(job: Mapping[str, Any]) -> str:
-    """Write that a job does not use its GPUs, what follows of it and what helps; empty where nothing is known of that.
-
-    The monitor writes the same (`widgets/src/core/jobs/idle.ts`).
-    """
-    idle = job.get("idle") or {}
-    if idle.get("claims") and idle.get("left_s") is None:
-        return say("It reports that it works, but the cluster measures no work of it.")
-    if not idle.get("idle_s") and not idle.get("kept_s"):
-        return ""
-    time, left = span(idle.get("idle_s") or 0), idle.get("left_s")
-    if left is not None:
-        said = {"time": time, "left": span(left), "command": command(f"keep {reference(job)}")}
-        if idle.get("ends") == "cancel":
-            return say(
-                "Its GPUs were not used for {time}, and it is cancelled in {left}. To keep it: {command}",
-                **said,
-            )
-        return say(
-            "Its GPUs were not used for {time}, and it is suspended in {left}. To keep it: {command}", **said
-        )
-    if idle.get("kept_s"):
-        return say("It is kept for {left}, whether it uses its GPUs or not.", left=span(idle["kept_s"]))
-    return say("Its GPUs were not used for {time}.", time=time)
+def note(job: Mapping[str, Any]) -> str:
+    """Write the note of a job in one line; empty where there is none."""
+    text = " ".join(str(job.get("note") or "").split())
+    return say("Note: {note}", note=text) if text else ""
 
 
 def unknown_start(why: Mapping[str, Any]) -> str:
@@ -405,22 +248,6 @@ def doing(why: Mapping[str, Any]) -> str:
     if phase not in HAVE_ROOM or not because or because == say("it is {phase}", phase=phase):
         return ""
     return say("{text}.", text=capital(because))
-
-
-def stopped(why: Mapping[str, Any]) -> list[str]:
-    """Write what became of the last attempt of a job that waits again, and what of its work is kept; or nothing."""
-    found = why.get("stopped")
-    if not isinstance(found, Mapping) or not found.get("message"):
-        return []
-    kept = str(found.get("kept") or "")
-    return [
-        say(
-            "Its last attempt ended {time}: {what}.",
-            time=clock_time(found.get("time")),
-            what=bare(str(found["message"])),
-        ),
-        *([say("{text}.", text=capital(kept))] if kept else []),
-    ]
 
 
 def prospects(why: Mapping[str, Any]) -> list[str]:
@@ -453,112 +280,6 @@ def _smaller(why: Mapping[str, Any], way: str) -> str:
         what=said,
         job=name,
     )
-
-
-def ended(job: Mapping[str, Any]) -> str:
-    """Write how and when a job ended, in one sentence; empty for one that has not."""
-    phase, at = str(job.get("phase")), clock_time(job.get("finished_at"))
-    if phase not in FINAL:
-        return ""
-    name, seconds = title(job), ran_in_all(job)
-    if phase == "finished":
-        how = say("{job} finished at {time}", job=name, time=at) if at else say("{job} finished", job=name)
-    elif phase == "failed":
-        how = say("{job} failed at {time}", job=name, time=at) if at else say("{job} failed", job=name)
-    elif _stopped_early(job):
-        how = (
-            say("{job} was stopped early at {time}", job=name, time=at)
-            if at
-            else say("{job} was stopped early", job=name)
-        )
-    elif at:
-        how = say("{job} was cancelled at {time}", job=name, time=at)
-    else:
-        how = say("{job} was cancelled", job=name)
-    if not seconds:
-        return say("{text}.", text=how)
-    if job.get("started_at"):
-        return say("{what} after {span}.", what=how, span=span(seconds))
-    return say("{what}; it had run for {span}.", what=how, span=span(seconds))
-
-
-def restarts(job: Mapping[str, Any]) -> int:
-    """Return how many attempts began after another; the one that a job waits for has not."""
-    counted = int(job.get("restarts") or 0)
-    return counted if job.get("started_at") else max(counted - 1, 0)
-
-
-def time_limit(job: Mapping[str, Any]) -> str:
-    """Return the time limit of an attempt as text, empty without a limit."""
-    limit = job.get("time_limit")
-    return say("time limit {span}", span=span(float(limit))) if limit else ""
-
-
-def age(job: Mapping[str, Any], now: datetime | None = None) -> str:
-    """Write for how long the job waits now, runs, or ran, and how long all its attempts together did."""
-    now = now or datetime.now(UTC)
-    started, submitted = parse_time(job.get("started_at")), parse_time(job.get("submitted_at"))
-    whole = ran_in_all(job, now)
-    ran = say("ran {span}", span=span(whole)) if whole else ""
-    if job.get("finished_at"):
-        return ran
-    if started:
-        runs = span((now - started).total_seconds())
-        if job.get("ran_s"):
-            return say("for {span}, {whole} in all", span=runs, whole=span(whole))
-        return say("for {span}", span=runs)
-    if since := parse_time(job.get("waiting_since")):
-        waits = say("waits {wait}", wait=span((now - since).total_seconds()))
-        return say(", ").join(filter(None, [waits, ran]))
-    if submitted and job.get("phase") == "suspended" and not ran:
-        return say("submitted {span} ago", span=span((now - submitted).total_seconds()))
-    waited = job.get("waited_s")
-    return ran or ("" if waited is None else say("waited {span}", span=span(float(waited))))
-
-
-def ran_in_all(job: Mapping[str, Any], now: datetime | None = None) -> float:
-    """Return the seconds that all attempts of a job ran, the one that runs included."""
-    started, ended = parse_time(job.get("started_at")), parse_time(job.get("finished_at"))
-    last = (
-        0.0 if started is None else max(((ended or now or datetime.now(UTC)) - started).total_seconds(), 0.0)
-    )
-    over = job.get("ran_s")
-    if ended:
-        return last if over is None else float(over)  # a picture that an older hub saved does not have it
-    return float(over or 0) + last
-
-
-_ENOUGH = ((5, 10), (2, 60))
-"""Tuning: percentage points of progress, and seconds, from which an estimate is made: either pair.
-
-They are as in `widgets/src/core/stream/eta.ts`. A job begins with one-time work, whose first points alone
-would give a quarter of an hour.
-"""
-
-
-def left_or_end(job: Mapping[str, Any]) -> str:
-    """Return the time left of a running job by its progress, or its end by its earlier runs; empty where neither is known."""
-    return time_left(job) or (forecast_end(job) if job.get("phase") == "running" else "")
-
-
-def time_left(job: Mapping[str, Any], now: datetime | None = None) -> str:
-    """Return an estimate of the time left from this attempt's progress, empty while none is sound."""
-    began, progress = parse_time(job.get("progress_since")), float(job.get("progress") or 0)
-    done = progress - float(job.get("progress_from") or 0)
-    if job.get("phase") != "running" or began is None or progress >= 100:
-        return ""
-    passed = ((now or datetime.now(UTC)) - began).total_seconds()
-    if not any(done >= points and passed >= seconds for points, seconds in _ENOUGH):
-        return ""
-    return say("about {span} left", span=span(passed * (100 - progress) / done))
-
-
-def forecast_end(job: Mapping[str, Any]) -> str:
-    """Write when a job ends by its earlier runs, or that it runs longer than these; empty if nothing is known."""
-    told = job.get("forecast") or {}
-    if when := between(told.get("end")):
-        return say("expected to end {time} ({because})", time=when, because=str(told.get("because")))
-    return "" if told.get("start") else bare(str(told.get("because") or ""))
 
 
 def state(job: Mapping[str, Any]) -> str:

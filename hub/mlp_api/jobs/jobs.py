@@ -186,6 +186,15 @@ class JobUpdate(Request):
     place: Literal["first", "own"] | UnsetType = UNSET
 
 
+class JobNote(Request):
+    """Note of a job: a short text of its owner; an empty text removes it.
+
+    It is also the note of the run, which may have 2000 characters.
+    """
+
+    note: Annotated[str, Meta(max_length=500)]
+
+
 class Heartbeat(Request):
     """A job tells how it is doing."""
 
@@ -270,6 +279,8 @@ class Job(Response):
     `forecast` comes from earlier runs. It is null if fewer than two are known. `memory` is the memory that
     earlier runs used, in the answer about one job; it is null in lists and streams. `idle` is about the GPUs of a running job
     that it does not use, where its team has a policy for them; null otherwise.
+
+    `note` is a text of the job's owner, also the note of the run; empty where there is none.
     """
 
     name: str
@@ -329,6 +340,7 @@ class Job(Response):
     env_lock: str | None
     memory: MemoryOfEarlierRuns | None
     idle: JobIdle | None
+    note: str
 
 
 class Verdict(Response):

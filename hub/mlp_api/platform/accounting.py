@@ -46,7 +46,9 @@ class UsageLine(Response):
 
     `core_s`, `gpu_s` (seconds) and `memory_gib_s` are amounts of the quota times the time for which they were held, and
     `storage_gib_days` that of storage. The `used` part was measured. `idle` is the measured rest, and `unmeasured` is held
-    time of work that nobody measured or that has not ended. `cost` is in the currency of the price list.
+    time of work that nobody measured or that has not ended. Of the used and idle time, `reported` is the part that is known by jobs' own
+    reports alone, which their programs can write, and `unknown` the part of older records of which nobody knows whether it is. Neither
+    changes `cost`, which is for held amounts, in the currency of the price list.
     """
 
     day: str | None = None
@@ -60,10 +62,14 @@ class UsageLine(Response):
     core_used_s: float = 0.0
     core_idle_s: float = 0.0
     core_unmeasured_s: float = 0.0
+    core_reported_s: float = 0.0
+    core_unknown_s: float = 0.0
     memory_gib_s: float = 0.0
     memory_used_gib_s: float = 0.0
     memory_idle_gib_s: float = 0.0
     memory_unmeasured_gib_s: float = 0.0
+    memory_reported_gib_s: float = 0.0
+    memory_unknown_gib_s: float = 0.0
     gpu_s: float = 0.0
     storage_gib_days: float = 0.0
     cost: str | None = None

@@ -1,4 +1,4 @@
-"""The command line of `mlp-hub`; each command is imported when it is used."""
+"""The command line of `mlp-hub`: its commands and their options."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from mlp_hub.cli import calls
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.domain.text import readable
 from mlp_hub.settings import Settings, SettingsError, table
@@ -48,38 +49,6 @@ def run(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def _up(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.lifecycle import up  # noqa: PLC0415
-
-    return up.up(settings, os.environ, args.take)
-
-
-def _supervise(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.lifecycle import up  # noqa: PLC0415
-
-    return up.supervise(settings, os.environ, args.take)
-
-
-def _pod(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.lifecycle import pod  # noqa: PLC0415
-
-    if args.part == "wait":
-        pod.prepare(settings, args.secrets)
-        pod.wait_for_database(settings)
-        return 0
-    if args.part == "clean":
-        from mlp_hub.cli.lifecycle import pod_clean  # noqa: PLC0415
-
-        return pod_clean.clean(settings, args.secret)
-    if args.part in ("secrets", "setup"):
-        from mlp_hub.cli.lifecycle import pod_setup  # noqa: PLC0415
-
-        if args.part == "secrets":
-            return pod_setup.show_secrets(args.secret)
-        return pod_setup.setup(settings, args.take, args.secret, args.secrets)
-    return pod.run(settings, os.environ, args.part, args.secrets)
-
-
 def _takes(sub: argparse.ArgumentParser) -> None:
     """Add the options by which a state directory belongs to another database or executor from now on."""
     for option, text in (
@@ -93,187 +62,6 @@ def _takes(sub: argparse.ArgumentParser) -> None:
         ),
     ):
         sub.add_argument(option, dest="take", action="append_const", const=option, default=[], help=text)
-
-
-def _down(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
-    from mlp_hub.cli.lifecycle import down  # noqa: PLC0415
-    from mlp_hub.cli.state import plan  # noqa: PLC0415
-
-    jobs = args.jobs or os.environ.get("JOBS") or "keep"
-    if jobs not in ("keep", "stop"):
-        raise UsageFailure(say("JOBS is {jobs}; it must be keep or stop", jobs=jobs))
-    return down.down(plan.as_started(settings, os.environ), stop_jobs=jobs == "stop")
-
-
-def _status(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.lifecycle import status  # noqa: PLC0415
-    from mlp_hub.cli.state import plan  # noqa: PLC0415
-
-    return status.status(plan.as_started(settings, os.environ), as_json=args.json)
-
-
-def _logs(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.lifecycle import status  # noqa: PLC0415
-
-    # in a pipe the reader waits for our end, unless it asked for what is still to come
-    follow = args.follow or (sys.stdout.isatty() and not args.no_follow)
-    return status.logs(settings, args.components, lines=args.tail, follow=follow)
-
-
-def _doctor(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.doctor import doctor  # noqa: PLC0415
-
-    return doctor.doctor(settings, as_json=args.json)
-
-
-def _token(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
-
-    made = accounts.token(settings, args.user, args.scope, note=args.note, expires_in=args.expires_in)
-    sys.stdout.write(made + "\n")
-    return 0
-
-
-def _user_add(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
-
-    accounts.user_add(
-        settings, args.name, tenant=args.tenant, admin=args.admin, password_stdin=args.password_stdin
-    )
-    return 0
-
-
-def _user_password(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
-
-    accounts.user_password(settings, args.name, password_stdin=args.password_stdin)
-    return 0
-
-
-def _user_logout(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import accounts  # noqa: PLC0415
-
-    accounts.user_logout(settings, args.name)
-    return 0
-
-
-def _user_import(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import people  # noqa: PLC0415
-
-    return people.import_people(settings, args.file, dry_run=args.dry_run)
-
-
-def _node_list(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import nodes  # noqa: PLC0415
-
-    return nodes.show(settings, as_json=args.json)
-
-
-def _node_drain(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import nodes  # noqa: PLC0415
-    from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
-
-    if not args.reason and not args.dry_run:
-        raise UsageFailure(
-            say("Give a reason: --reason TEXT; owners of stopped work read it. Or look first: --dry-run.")
-        )
-    return nodes.drain(settings, args.name, reason=args.reason, evict=args.evict, dry_run=args.dry_run)
-
-
-def _node_return(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import nodes  # noqa: PLC0415
-
-    return nodes.give_back(settings, args.name)
-
-
-def _audit(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import audit  # noqa: PLC0415
-
-    filters = {name: getattr(args, name) for name in audit.FILTERS}
-    if args.verify:
-        from mlp_hub.cli.commands import audit_verify  # noqa: PLC0415
-
-        return audit_verify.check(settings, args.heads)
-    if args.export:
-        from mlp_hub.cli.commands import audit_files  # noqa: PLC0415
-
-        return audit_files.export(settings, filters, args.export, as_csv=args.csv, force=args.force)
-    return audit.audit(settings, filters, lines=args.lines, as_json=args.json)
-
-
-def _runtime_list(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import runtimes  # noqa: PLC0415
-
-    return runtimes.show(settings, tenant=args.tenant, as_json=args.json)
-
-
-def _runtime_put(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import runtimes  # noqa: PLC0415
-
-    return runtimes.put(settings, args.tenant, args.name, args.file)
-
-
-def _runtime_act(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import runtimes  # noqa: PLC0415
-
-    return runtimes.act(settings, args.tenant, args.name, args.verb)
-
-
-def _isolation_list(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import isolation  # noqa: PLC0415
-
-    return isolation.show(settings, as_json=args.json)
-
-
-def _isolation_rotate(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import isolation  # noqa: PLC0415
-
-    return (
-        isolation.rotate_master(settings) if args.tenant is None else isolation.rotate(settings, args.tenant)
-    )
-
-
-def _backup(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.backups.backup import backup  # noqa: PLC0415
-
-    return backup(settings, args.file, files=not args.without_files)
-
-
-def _restore(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.backups.restore import restore  # noqa: PLC0415
-
-    return restore(settings, args.file)
-
-
-def _debug_dump(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.debug_dump.command import debug_dump  # noqa: PLC0415
-    from mlp_hub.cli.state import plan  # noqa: PLC0415
-
-    return debug_dump(plan.as_started(settings, os.environ), args.file, lines=args.lines)
-
-
-def _upgrade(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.lifecycle.upgrade import upgrade  # noqa: PLC0415
-
-    return upgrade(settings, os.environ, check=args.check)
-
-
-def _monitor(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import monitor_options  # noqa: PLC0415
-
-    return monitor_options.do(settings, args)
-
-
-def _simulate(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import simulate  # noqa: PLC0415
-    from mlp_hub.cli.errors import UsageFailure  # noqa: PLC0415
-
-    if (args.scenario is None) == (args.export is None):
-        raise UsageFailure(say("Name a SCENARIO to run, or --export now or --export DAYS; one of the two."))
-    if args.export is not None:
-        return simulate.export(settings, args.export, as_json=args.json)
-    return simulate.simulate(args.scenario, as_json=args.json, policy=args.policy, plot=args.plot)
 
 
 class _ShowSettings(argparse.Action):
@@ -298,7 +86,7 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--password-stdin", action="store_true", help=say("read the password from standard input")
     )
-    sub.set_defaults(command=_user_add)
+    sub.set_defaults(command=calls.user_add)
     sub = verbs.add_parser(
         "import",
         help=say(
@@ -307,7 +95,7 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
     )
     sub.add_argument("file", type=Path, metavar="FILE", help=say("- for standard input"))
     sub.add_argument("--dry-run", action="store_true", help=say("only print the result of each line"))
-    sub.set_defaults(command=_user_import)
+    sub.set_defaults(command=calls.user_import)
     sub = verbs.add_parser(
         "password", help=say("set another password; sessions and tokens end, notebook servers are stopped")
     )
@@ -315,39 +103,12 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
     sub.add_argument(
         "--password-stdin", action="store_true", help=say("read the password from standard input")
     )
-    sub.set_defaults(command=_user_password)
+    sub.set_defaults(command=calls.user_password)
     sub = verbs.add_parser(
         "logout", help=say("end all sessions and tokens, and stop notebook servers; jobs continue")
     )
     sub.add_argument("name", metavar="NAME")
-    sub.set_defaults(command=_user_logout)
-
-
-def _prices(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import prices  # noqa: PLC0415
-
-    if args.verb == "put":
-        return prices.put(settings, args.file)
-    return prices.remove(settings) if args.verb == "remove" else prices.show(settings, as_json=args.json)
-
-
-def _budget(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import budgets  # noqa: PLC0415
-
-    if args.verb == "list":
-        return budgets.list_(settings, as_json=args.json)
-    if args.verb == "remove":
-        return budgets.remove(settings, args.tenant)
-    asked = budgets.BudgetAsked(
-        args.tenant, args.amount, args.currency, args.levels, args.stop, args.begins, args.ends
-    )
-    return budgets.put(settings, asked)
-
-
-def _report(settings: Settings, args: argparse.Namespace) -> int:
-    from mlp_hub.cli.commands import prices  # noqa: PLC0415
-
-    return prices.report(settings, month=args.month, tenant=args.tenant)
+    sub.set_defaults(command=calls.user_logout)
 
 
 def _price_verbs(prices: argparse.ArgumentParser) -> None:
@@ -376,9 +137,9 @@ def _budget_verbs(budget: argparse.ArgumentParser) -> None:
 
 
 def _money_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
-    _price_verbs(add("prices", _prices, say("show, replace or remove the price list of costs")))
-    _budget_verbs(add("budget", _budget, say("list, set or remove what teams may spend")))
-    sub = add("report", _report, say("print the report of a month's use and cost as Markdown"))
+    _price_verbs(add("prices", calls.prices, say("show, replace or remove the price list of costs")))
+    _budget_verbs(add("budget", calls.budget, say("list, set or remove what teams may spend")))
+    sub = add("report", calls.report, say("print the report of a month's use and cost as Markdown"))
     sub.add_argument("--month", metavar="2031-03", help=say("the month; the last that has ended"))
     sub.add_argument("--tenant", metavar="T", help=say("of one team only"))
 
@@ -388,14 +149,14 @@ def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
     sub = verbs.add_parser("list", help=say("print the runtimes that tenants have"))
     sub.add_argument("tenant", nargs="?", metavar="TENANT")
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
-    sub.set_defaults(command=_runtime_list)
+    sub.set_defaults(command=calls.runtime_list)
     sub = verbs.add_parser("put", help=say("register or change one, approved at once"))
     sub.add_argument("tenant", metavar="TENANT")
     sub.add_argument("name", metavar="NAME")
     sub.add_argument(
         "file", type=Path, metavar="FILE", help=say("its description as JSON, - for standard input")
     )
-    sub.set_defaults(command=_runtime_put)
+    sub.set_defaults(command=calls.runtime_put)
     for verb, text in (
         ("approve", say("let new jobs use one")),
         ("disable", say("let no new job use one")),
@@ -404,7 +165,7 @@ def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
         sub = verbs.add_parser(verb, help=text)
         sub.add_argument("tenant", metavar="TENANT")
         sub.add_argument("name", metavar="NAME")
-        sub.set_defaults(command=_runtime_act)
+        sub.set_defaults(command=calls.runtime_act)
 
 
 def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
@@ -413,7 +174,7 @@ def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
         "list", help=say("print how each tenant's files are kept, and what is being moved")
     )
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
-    sub.set_defaults(command=_isolation_list)
+    sub.set_defaults(command=calls.isolation_list)
     sub = verbs.add_parser(
         "rotate",
         help=say(
@@ -421,14 +182,14 @@ def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
         ),
     )
     sub.add_argument("tenant", nargs="?", metavar="TENANT")
-    sub.set_defaults(command=_isolation_rotate)
+    sub.set_defaults(command=calls.isolation_rotate)
 
 
 def _node_verbs(node: argparse.ArgumentParser) -> None:
     verbs = node.add_subparsers(required=True, metavar="list|drain|return", dest="verb")
     sub = verbs.add_parser("list", help=say("print the nodes, with the problems of each"))
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
-    sub.set_defaults(command=_node_list)
+    sub.set_defaults(command=calls.node_list)
     sub = verbs.add_parser("drain", help=say("print the work on a node, and take the node out of service"))
     sub.add_argument("name", metavar="NAME")
     sub.add_argument(
@@ -438,16 +199,16 @@ def _node_verbs(node: argparse.ArgumentParser) -> None:
         "--evict", action="store_true", help=say("jobs go back to the queue, notebook servers are stopped")
     )
     sub.add_argument("--dry-run", action="store_true", help=say("only print the work that runs there"))
-    sub.set_defaults(command=_node_drain)
+    sub.set_defaults(command=calls.node_drain)
     sub = verbs.add_parser("return", help=say("put a node into service again"))
     sub.add_argument("name", metavar="NAME")
-    sub.set_defaults(command=_node_return)
+    sub.set_defaults(command=calls.node_return)
 
 
 def _add_debug_dump(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
     sub = add(
         "debug-dump",
-        _debug_dump,
+        calls.debug_dump,
         say("write versions, settings, checks, logs and numbers into an archive, without names and secrets"),
     )
     sub.add_argument(
@@ -481,14 +242,16 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         return sub
 
-    _takes(add("up", _up, say("start the hub in the background and wait until it answers")))
-    sub = add("down", _down, say("stop the hub; jobs and notebook servers continue"))
+    _takes(add("up", calls.up, say("start the hub in the background and wait until it answers")))
+    sub = add("down", calls.down, say("stop the hub; jobs and notebook servers continue"))
     sub.add_argument(
         "--jobs", choices=("keep", "stop"), help=say("stop: suspend jobs and end notebook servers too")
     )
-    sub = add("status", _status, say("show the components, their memory and the jobs"))
+    sub = add("status", calls.status, say("show the components, their memory and the jobs"))
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
-    sub = add("logs", _logs, say("print the logs of the components; on a terminal follow them until Ctrl+C"))
+    sub = add(
+        "logs", calls.logs, say("print the logs of the components; on a terminal follow them until Ctrl+C")
+    )
     sub.add_argument(
         "components",
         nargs="*",
@@ -503,12 +266,12 @@ def _parser() -> argparse.ArgumentParser:
     ways.add_argument("--no-follow", action="store_true", help=say("end after these lines"))
     sub = add(
         "doctor",
-        _doctor,
+        calls.doctor,
         say("print the parts that work on this machine and those that do not, with remedies"),
     )
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
     _add_debug_dump(add)
-    sub = add("token", _token, say("print a new token of a user, and nothing else"))
+    sub = add("token", calls.token, say("print a new token of a user, and nothing else"))
     sub.add_argument("--user", required=True, metavar="NAME")
     sub.add_argument(
         "--scope",
@@ -525,21 +288,25 @@ def _parser() -> argparse.ArgumentParser:
         help=say("time for which it is valid; without it, for ever"),
     )
     _user_verbs(
-        add("user", _user_add, say("make an account, set its password, or log somebody out everywhere"))
+        add("user", calls.user_add, say("make an account, set its password, or log somebody out everywhere"))
     )
     _runtime_verbs(
-        add("runtime", _runtime_list, say("list, register, approve, disable or remove runtimes of tenants"))
+        add(
+            "runtime",
+            calls.runtime_list,
+            say("list, register, approve, disable or remove runtimes of tenants"),
+        )
     )
     _isolation_verbs(
         add(
             "isolation",
-            _isolation_list,
+            calls.isolation_list,
             say("show how tenants' files are kept, or change keys of encrypted ones"),
         )
     )
-    _node_verbs(add("node", _node_list, say("list nodes, take one out of service, put it back")))
+    _node_verbs(add("node", calls.node_list, say("list nodes, take one out of service, put it back")))
     _money_commands(add)
-    sub = add("audit", _audit, say("print who changed what, the newest last"))
+    sub = add("audit", calls.audit, say("print who changed what, the newest last"))
     sub.add_argument("--actor", metavar="NAME", help=say("user who did it; system for the hub itself"))
     sub.add_argument(
         "--action", metavar="A", help=say("action, such as tenant.update; tenant. for all that begin with it")
@@ -576,13 +343,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_backups(add)
     _add_monitor(add)
     _add_simulate(add)
-    _takes(add("supervise", _supervise, say("run in the foreground, for systemd and containers")))
+    _takes(add("supervise", calls.supervise, say("run in the foreground, for systemd and containers")))
     _add_pod(add)
     return parser
 
 
 def _add_pod(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
-    sub = add("pod", _pod, say("run one part in its own pod, as the Helm chart does"))
+    sub = add("pod", calls.pod, say("run one part in its own pod, as the Helm chart does"))
     sub.add_argument(
         "part",
         choices=("secrets", "setup", "wait", "clean", "hub", "service", "data", "proxy"),
@@ -610,12 +377,16 @@ def _add_monitor(add: Callable[[str, Command, str], argparse.ArgumentParser]) ->
     from mlp_hub.cli.commands import monitor_options  # noqa: PLC0415 - light, and only options
 
     monitor_options.add(
-        add("monitor", _monitor, say("print files for Prometheus, Alertmanager and Grafana, or start them"))
+        add(
+            "monitor",
+            calls.monitor,
+            say("print files for Prometheus, Alertmanager and Grafana, or start them"),
+        )
     )
 
 
 def _add_simulate(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
-    sub = add("simulate", _simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
+    sub = add("simulate", calls.simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
     sub.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help=say("a file in YAML or JSON, - for standard input")
     )
@@ -632,12 +403,16 @@ def _add_simulate(add: Callable[[str, Command, str], argparse.ArgumentParser]) -
 
 
 def _add_backups(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
-    sub = add("backup", _backup, say("write databases, secrets and files into one file, while the hub runs"))
+    sub = add(
+        "backup", calls.backup, say("write databases, secrets and files into one file, while the hub runs")
+    )
     sub.add_argument("file", type=Path, metavar="FILE", help=say("a new file that ends in .tar or .tar.gz"))
     sub.add_argument("--without-files", action="store_true", help=say("leave out homes and jobs' outputs"))
-    sub = add("restore", _restore, say("fill an empty state directory from a backup"))
+    sub = add("restore", calls.restore, say("fill an empty state directory from a backup"))
     sub.add_argument("file", type=Path, metavar="FILE")
-    sub = add("upgrade", _upgrade, say("bring the databases to this version, after saving a copy of them"))
+    sub = add(
+        "upgrade", calls.upgrade, say("bring the databases to this version, after saving a copy of them")
+    )
     sub.add_argument(
         "--check", action="store_true", help=say("only print the planned actions; status 1 if there are any")
     )

@@ -14,6 +14,8 @@ _UNSEEN = (
 )
 _DROPPED = re.compile(f"[{_UNSEEN}]")
 _ESCAPED = re.compile(f"[{_UNSEEN}\n]")
+_MARK = re.compile(r"@(?=[^\s\d@])|<(?=\S)|\](?=\()")
+_NOTHING = "\N{ZERO WIDTH SPACE}"
 
 
 def readable(text: str) -> str:
@@ -29,6 +31,19 @@ def one_line(text: str) -> str:
 def escaped(text: str) -> str:
     r"""Write such characters, and line ends, as a programmer does (`\n`, `\x1b`): nothing is lost or obeyed."""
     return _ESCAPED.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def escaped_json(text: str) -> str:
+    r"""Write such characters of a text in JSON as JSON does (`\u009b`): a reader gets the same values, a terminal obeys nothing."""
+    return _DROPPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def calling_nobody(text: str) -> str:
+    """Break the marks by which a chat calls all of its members, or hides the address of a link: `@all`, `<!channel>`, `[words](address)`.
+
+    A character without width within the mark leaves the text readable.
+    """
+    return _MARK.sub(rf"\g<0>{_NOTHING}", text)
 
 
 def storable(text: str) -> bool:

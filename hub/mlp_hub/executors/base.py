@@ -302,6 +302,8 @@ class Executor(Protocol):
     """
     limits: bool
     """Whether a running attempt can get another time limit."""
+    measures: bool
+    """Whether it measures the use of all ranks itself. Otherwise a rank's own report may be all that is known."""
 
     @property
     def external_jobs(self) -> ExternalJobs | None:

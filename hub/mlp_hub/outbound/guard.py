@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from mlp_hub.executors.shared_volume.fetch.addresses import is_allowed, is_public
+from mlp_hub.domain.public_addresses import is_admitted, is_allowed, is_number_public
 
 _REFUSED_ACTS = frozenset(
     {"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.bind", "socket.sendto"}
@@ -47,12 +47,9 @@ class Guard:
         sys.addaudithook(self._hear)
 
     def admits(self, host: str, port: int) -> bool:
-        """Tell whether any address of a host may be connected to, by the check of each connection.
-
-        Raises `OSError` if the host has no address now.
-        """
+        """Tell whether any address of a host may be connected to. Raises `OSError` if the host has no address now."""
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        return any(self._may(one[4]) for one in found)
+        return is_admitted(host, port, (one[4][0] for one in found), self._allowed)
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if event == "socket.connect":
@@ -71,12 +68,5 @@ class Guard:
         return (
             isinstance(where, tuple)
             and len(where) >= 2
-            and ((where[0], where[1]) in self._named or _is_public(where[0]))
+            and ((where[0], where[1]) in self._named or is_number_public(where[0]))
         )
-
-
-def _is_public(host: object) -> bool:
-    try:
-        return is_public(str(host))
-    except ValueError:
-        return False  # a name, which whoever connects looks up itself

@@ -27,7 +27,7 @@ import certifi
 
 from mlp_hub.outbound import alertmanager, mail, posting, services, traces, webhook
 from mlp_hub.outbound.guard import Forbidden, Guard
-from mlp_hub.service.support.point_targets import KINDS
+from mlp_hub.point_targets import KINDS
 
 LIMIT_S = 25
 """Safety: seconds after which a notice that is still being sent is given up."""

@@ -79,7 +79,10 @@ def send(asked: dict[str, Any]) -> dict[str, Any]:
     logger = logging.getLogger("apprise")
     logger.addHandler(Ear(logging.WARNING))
     logger.propagate = False
-    if found.notify(title=asked["title"], body=asked["body"], body_format=apprise.NotifyFormat.TEXT):
+    # asked directly, a service that reads HTML takes tags in a text for its own
+    to = apprise.Apprise(asset=found.asset)
+    to.add(found)
+    if to.notify(title=asked["title"], body=asked["body"], body_format=apprise.NotifyFormat.TEXT):
         return {}
     status = re.search(r"error=(\d{3})\b", " ".join(heard))
     return {"why": "failed"} if status is None else {"why": "status", "status": int(status[1])}

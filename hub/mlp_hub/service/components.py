@@ -196,7 +196,7 @@ class Components(Given):
     )
     queue: Made[WorkQueue] = Made(
         lambda p: WorkQueue(p.policy.backoff_s, p.policy.backoff_max_s),
-        start=WorkQueue.start,
+        start=WorkQueue.open,  # it works once all have started
         stand_by=(StopStage.QUEUE, WorkQueue.stop),
     )
     external_jobs: Made[ExternalJobIntake | None] = Made(
@@ -620,7 +620,7 @@ class Components(Given):
     )
     audit: Made[AuditLog] = Made(lambda p: AuditLog(p.db, p.audit_chain))
     accounting: Made[UsageService] = Made(
-        lambda p: UsageService(p.db, p.drains.nodes, p.clock),
+        lambda p: UsageService(p.db, p.drains.nodes, p.clock, measures=p.executor.measures),
         tidy=lambda accounting: accounting.roll_up.roll_up(),
         put_off=lambda accounting, by: accounting.roll_up.put_off(by),
     )

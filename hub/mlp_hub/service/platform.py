@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.executors.base import Executor
@@ -61,7 +62,7 @@ class Platform(Components):
         self.on_read: list[Callable[[], Awaitable[None]]] = []
         self.on_lead: list[Callable[[], Awaitable[None]]] = []
         self.on_lost: list[Callable[[], None]] = []
-        self._housekeeper: asyncio.Task[None] | None = None
+        self._housekeeper = BackgroundTask(self._housekeep)
         self._following: asyncio.Task[None] | None = None
         self._clock_watch = WallClockWatch(clock, self._clock_moved, steady or clock)
         super().__init__(
@@ -97,7 +98,7 @@ class Platform(Components):
         self.monitoring.start()
         self._following = asyncio.ensure_future(self._follow(first=True))
         await self._following
-        self._housekeeper = asyncio.ensure_future(self._housekeep())
+        self._housekeeper.start()
         self._clock_watch.start()
 
     async def _follow(self, *, first: bool) -> None:
@@ -156,6 +157,7 @@ class Platform(Components):
             if row.start is not None:
                 await call(row.start, getattr(self, row.name))
         await self.lease.confirm()  # whoever took it meanwhile is not to be hidden by this one
+        self.queue.start()  # not before: the end of a job concerns most components
         self._leads = self.lease.is_held
         try:
             for led in self.on_lead if self._leads else ():
@@ -187,10 +189,10 @@ class Platform(Components):
     async def stop(self) -> None:
         """Decide and act no more; finish what is being stored."""
         await self._clock_watch.stop()
-        for task in (self._housekeeper, self._following):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+        await self._housekeeper.stop()
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
         await self._stop_components(close=True)
 
     def watch(self, context: TenantContext, user: str, name: str, since: int = 0) -> AsyncIterator[Frame]:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mlp_hub.settings.values import SettingsError, check_http, secrets_of, setting
+from mlp_hub.point_targets import KINDS
+from mlp_hub.settings.values import SettingsError, check_http, secrets_of, setting, variable_of
 
 _CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
+_ALERTMANAGER = ("alertmanager_url", "alertmanager_secrets", "alertmanager_ca")
 _MOST_CERTIFICATES = 512 << 10
 """Safety: bytes of a file of certificates: it travels with each request to the process that sends."""
 
@@ -86,15 +88,13 @@ class ExportSettings:
     )
 
     def check_exports(self) -> None:
-        """Raise `SettingsError` if points could never be exported."""
-        for name in ExportSettings.__annotations__:
-            of, _, last = name.rpartition("_")
-            if last not in {"endpoint", "url"}:
-                continue
-            label, address, before = f"MLP_{name.upper()}", getattr(self, name), f"MLP_{of.upper()}"
-            check_target(label, address)
-            authorization(f"{before}_SECRETS", getattr(self, f"{of}_secrets"))
-            check_authorities(f"{before}_CA", getattr(self, f"{of}_ca"), label, address)
+        """Raise `SettingsError` if points could never be exported, or Alertmanager never be asked."""
+        asked = [(kind.address, kind.secrets, kind.authorities) for kind in KINDS.values()]
+        for address, secrets, ca in (*asked, _ALERTMANAGER):
+            label, value = variable_of(address), getattr(self, address)
+            check_target(label, value)
+            authorization(variable_of(secrets), getattr(self, secrets))
+            check_authorities(variable_of(ca), getattr(self, ca), label, value)
 
 
 def check_target(label: str, value: str) -> None:

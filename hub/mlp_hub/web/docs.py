@@ -8,7 +8,6 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-import mistune
 from tornado.web import HTTPError
 
 from mlp_hub.api.edge.call import BASE
@@ -61,8 +60,9 @@ def rendered(name: str, language: str, base: str = BASE) -> str | None:
     path = pages().get(name)
     if path is None:
         return None
+    from mlp_hub.web.markdown import html_of  # noqa: PLC0415 - its library is loaded for the first page
+
     text = path.read_text()
-    markdown = mistune.create_markdown(renderer=Renderer(), plugins=["table"])
     values = {
         "title": html.escape(text.partition("\n")[0].removeprefix("# ").replace("`", "")),
         "language": language,
@@ -70,41 +70,6 @@ def rendered(name: str, language: str, base: str = BASE) -> str | None:
         "base": base,
         "css": asset_version("panel.css"),
         "js": asset_version("document.js"),
-        "text": str(markdown(text)),
+        "text": html_of(text, FIRST),
     }
     return re.sub(r"\{(\w+)\}", lambda hole: values[hole[1]], template("docs.html"))
-
-
-class Renderer(mistune.HTMLRenderer):
-    """HTML of one page, with an anchor at each heading, and links to pages instead of files."""
-
-    tables = 0
-    """Number of tables so far: each has its own name."""
-
-    def heading(self, text: str, level: int, **attrs: object) -> str:
-        """Give the heading the anchor that repositories' viewers give it."""
-        del attrs
-        return f'<h{level} id="{anchor(text)}">{text}</h{level}>\n'
-
-    def link(self, text: str, url: str, title: str | None = None) -> str:
-        """Lead to the page of a file of ours."""
-        name, mark, place = url.partition("#")
-        ours = "//" not in name and name.endswith(".md")
-        if ours:
-            name = name.removesuffix(".md").removesuffix(FIRST) or "."
-        return super().link(text, f"{name}{mark}{place}" if ours else url, title)
-
-    def table(self, text: str) -> str:
-        """Let a wide table scroll by itself, also by keyboard."""
-        self.tables += 1
-        return f'<div class="mlp-doc-table" tabindex="0" role="region" aria-label="Table {self.tables}"><table>{text}</table></div>\n'
-
-    def block_code(self, code: str, info: str | None = None) -> str:
-        """Let long lines scroll, also by keyboard."""
-        return super().block_code(code, info).replace("<pre>", '<pre tabindex="0">', 1)
-
-
-def anchor(text: str) -> str:
-    """Return the anchor of a heading: lower case, words joined by hyphens."""
-    plain = html.unescape(re.sub(r"<[^>]*>", "", text)).lower()
-    return re.sub(r"[^\w\- ]", "", plain).strip().replace(" ", "-")

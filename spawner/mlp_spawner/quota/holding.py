@@ -27,6 +27,7 @@ class ServerHolding:
         self.service = service
         self.step = step
         self._note = note
+        self._giving = asyncio.Lock()
 
     def _write(self, step: str) -> None:
         self.step = step
@@ -77,16 +78,21 @@ class ServerHolding:
 
     async def give_back(self) -> None:
         """Give back what may be held; raises ServiceUnreachable, then it is owed and stays noted."""
-        if self.step == NOTHING:
-            return
-        for give in (self._release, self._cancel) if self.step != TRIED else (self._cancel, self._release):
-            try:
-                await give()
-                break
-            except ServiceRefused:
-                # it stands the other way: its confirm never arrived, or did although no answer came
-                continue
-        self._write(NOTHING)
+        async with (
+            self._giving
+        ):  # two looks may find the same end: the later one must not give back what a new start takes
+            if self.step == NOTHING:
+                return
+            for give in (
+                (self._release, self._cancel) if self.step != TRIED else (self._cancel, self._release)
+            ):
+                try:
+                    await give()
+                    break
+                except ServiceRefused:
+                    # it stands the other way: its confirm never arrived, or did although no answer came
+                    continue
+            self._write(NOTHING)
 
     async def _release(self) -> None:
         await self.service.release(self.key)

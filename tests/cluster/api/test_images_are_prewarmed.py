@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mlp_cluster import fake_nodes
-from mlp_hub.executors.kubernetes import prewarming
+from mlp_hub.executors.kubernetes.nodes import prewarming
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import DAEMON_SETS, NAMESPACES
 from support.cluster.kube import Kube

@@ -15,7 +15,8 @@ from mlp_hub.domain.jobs.job import Cause
 from mlp_hub.domain.resources import Resources
 from mlp_hub.domain.runtime.runtime import Runtime
 from mlp_hub.executors.base import AttemptPhase as A
-from mlp_hub.executors.kubernetes import pod_problems, prewarming
+from mlp_hub.executors.kubernetes import pod_problems
+from mlp_hub.executors.kubernetes.nodes import prewarming
 from mlp_hub.executors.shared_volume.logs import read_log
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import DAEMON_SETS, NAMESPACES

@@ -464,3 +464,18 @@ def test_no_cell_of_a_teams_file_is_a_formula(tree: ApiRig) -> None:
     assert rows[1][2:5] == ["'=HYPERLINK(1)", "x.y", "'+1+1"]
     cells = [cell for row in rows for cell in row]
     assert not any(cell.startswith(tuple("=+-@\t\r\n")) for cell in cells)
+
+
+def test_no_reader_of_older_entries_sees_the_names_of_mail_addresses(rig: ApiRig) -> None:
+    listed = "work (ann.secret@example.org), hook (https://hooks.example.org)"
+    now = rig.service.clock()
+
+    def work(tx: Any) -> None:
+        tx.audit.add(now, "ann", "notifications.set", "ann-of-old", detail={"channels": listed})
+
+    rig.run(rig.rig.db.write(work))
+    for path in ("/audit", "/audit:csv", "/audit:lines"):
+        answer = rig.ask("GET", f"{path}?object=ann-of-old", token=rig.root_user)
+        assert answer.status == 200
+        assert b"ann.secret" not in answer.body
+        assert b"work (***@example.org), hook (https://hooks.example.org)" in answer.body

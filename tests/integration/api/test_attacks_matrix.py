@@ -29,7 +29,7 @@ from mlp_api.accounts.users import (
 from mlp_api.apps.app_gate import AppAccessSet, AppAdmit, AppEnter, AppKeyCreate
 from mlp_api.apps.apps import AppCreate, AppScale
 from mlp_api.jobs.idle_jobs import IdleJobPolicySet, JobKeep
-from mlp_api.jobs.jobs import Heartbeat, JobCreate, JobUpdate, Resubmit
+from mlp_api.jobs.jobs import Heartbeat, JobCreate, JobNote, JobUpdate, Resubmit
 from mlp_api.jobs.metrics import MetricBatch
 from mlp_api.jobs.runs import RunsAct, RunUpdate
 from mlp_api.jobs.runtimes import RuntimeUpdate
@@ -395,6 +395,7 @@ VALID: dict[Any, dict[str, Any]] = {
     ModelCreate: {"name": "theirs", "src": "jobs/digits/ckpt"},
     ModelStageChange: {"stage": "production"},
     RunUpdate: {"note": "mine"},
+    JobNote: {"note": "mine"},
     RunsAct: {"act": "cancel", "runs": ["theirs"]},
     TenantUpdate: {"weight": 9},
     TokenCreate: {"note": "theirs"},

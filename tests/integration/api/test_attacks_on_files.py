@@ -127,7 +127,9 @@ def test_of_ranges_that_are_none_or_too_many_the_whole_file_comes(dav: DavRig, d
     begun = time.monotonic()
     answer = dav.ask("GET", f"{data}/f", headers={"Range": asked})
     assert (answer.status, answer.body) == (200, b"whole")
-    assert time.monotonic() - begun < 2
+    assert (
+        time.monotonic() - begun < 60
+    )  # one part for each of so many ranges, or such a number, would take no end
 
 
 def test_a_dataset_that_is_deleted_under_a_part_leaves_no_directory(

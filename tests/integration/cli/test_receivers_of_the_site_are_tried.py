@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from mlp_hub.app import audit_of
 from mlp_hub.cli.doctor.checks import FAIL, OK, WARN
 from mlp_hub.cli.doctor.site_receivers import audit_receivers, exporters
-from mlp_hub.settings import Settings
+from mlp_hub.cli.lifecycle.up import up
+from mlp_hub.settings import Settings, SettingsError
 from support.certificates import certificate
 from support.monitoring.receivers import Receiver
 from support.monitoring.syslog_server import SyslogServer
@@ -193,3 +195,67 @@ def test_the_token_of_a_target_is_in_no_finding(tmp_path: Path) -> None:
         found = exporters(otlp(tmp_path, receiver.url, MLP_METRICS_OTLP_SECRETS=secrets))
         receiver.shutdown()
     assert "t0p-secret" not in repr(found)
+
+
+PRIVATE = "this address is private; give a public one, or ask the hub's operator to allow its host in MLP_NOTICE_PRIVATE"
+HEADS = (
+    "http://127.0.0.1:9/secret",
+    "http://10.1.2.3/secret",
+    "http://169.254.169.254/secret",
+    "https://[::1]:8443/secret",
+    "https://[::ffff:10.1.2.3]/secret",
+    "http://localhost:9/secret",
+)
+
+
+@pytest.mark.parametrize("address", HEADS)
+def test_a_private_receiver_of_heads_is_refused_in_the_words_of_peoples_webhooks(
+    tmp_path: Path, address: str
+) -> None:
+    given = settings(tmp_path, MLP_AUDIT_WEBHOOK=address)
+    (check,) = audit_receivers(given)
+    assert check.status == FAIL
+    assert PRIVATE in check.found
+    assert "secret" not in check.found, "the path of a webhook is often its password"
+    with pytest.raises(SettingsError, match="allow its host in MLP_NOTICE_PRIVATE"):
+        up(given, {})
+    assert not (tmp_path / "home").exists(), "nothing is made or started"
+
+
+@pytest.mark.parametrize("address", HEADS)
+def test_a_service_refuses_a_private_number_and_asks_for_no_name(tmp_path: Path, address: str) -> None:
+    given = settings(tmp_path, MLP_AUDIT_WEBHOOK=address)
+    if "localhost" in address:
+        assert audit_of(given).heads_webhook == address, (
+            "each request checks it, so a name cannot stop a restart"
+        )
+    else:
+        with pytest.raises(SettingsError, match="this address is private"):
+            audit_of(given)
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [
+        ("http://127.0.0.1:9/heads", "127.0.0.1"),
+        ("http://127.0.0.1:9/heads", "127.0.0.1:9"),
+        ("http://localhost:9/heads", "LOCALHOST:9"),
+        ("https://[::1]:8443/heads", "[::1]:8443"),
+        ("https://93.184.216.34/heads", ""),
+        ("https://nobody.invalid/heads", ""),  # it may have an address later
+    ],
+)
+def test_a_public_or_named_receiver_of_heads_is_taken(tmp_path: Path, address: str, allowed: str) -> None:
+    given = settings(tmp_path, MLP_AUDIT_WEBHOOK=address, MLP_NOTICE_PRIVATE=allowed)
+    (check,) = audit_receivers(given)
+    assert check.status == OK, check.found
+    assert audit_of(given).heads_webhook == address
+
+
+def test_a_host_that_is_named_with_another_port_is_refused(tmp_path: Path) -> None:
+    (check,) = audit_receivers(
+        settings(
+            tmp_path, MLP_AUDIT_WEBHOOK="http://127.0.0.1:9/h", MLP_NOTICE_PRIVATE="127.0.0.1:10,localhost"
+        )
+    )
+    assert check.status == FAIL

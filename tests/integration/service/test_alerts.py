@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -255,7 +256,30 @@ async def test_a_silence_keeps_notices_away_and_its_end_brings_them(tmp_path: Pa
         assert told(rig, "root") == told(rig, "rita") == ONCE[:1]
         await silences.make(a_silence(rig), tenant="", of_team=False, actor="root")
         await end(rig)
-        assert told(rig, "root") == ONCE[:1]  # whoever silences it wants no more of it
+        assert told(rig, "root") == ONCE[:1]  # whoever silences it wants no more of it now
+        await turn(rig, 3600)
+        assert told(rig, "root") == told(rig, "rita") == ONCE, "and knows afterwards that it is over"
+
+
+async def test_a_silence_that_is_made_while_the_hub_says_who_is_told_keeps_the_notice_away(
+    tmp_path: Path,
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        p, made = rig.platform, list[int]()
+        admins = p.alerts.platform_admins
+        assert admins is not None
+
+        async def admins_later(users: Sequence[str]) -> list[str]:
+            if not made:
+                asked = a_silence(rig)
+                made.append((await p.alerts.silences.make(asked, tenant="", of_team=False, actor="root")).id)
+            return list(await admins(users))
+
+        await turn(rig)
+        p.alerts.platform_admins = admins_later
+        await turn(rig, WAIT_S + 1)
+        assert len(made) == 1
+        assert told(rig, "root") == []
 
 
 async def test_a_silence_that_is_over_brings_the_notice_too(tmp_path: Path) -> None:
@@ -316,6 +340,141 @@ async def test_a_silence_of_a_team_that_ends_tells_the_team_again_and_not_the_pl
             await silences.end(str(one.id), actor="root")
         await turn(rig, 1)
         assert (told(rig, "root"), told(rig, "rita")) == (ONCE[:1], ONCE[:1] * 2)
+
+
+def of_quota(rig: Rig, user: str) -> list[str]:
+    """Return what somebody was told of the quota: many restarts are another alert."""
+    return [one for one in told(rig, user) if one in ONCE]
+
+
+async def restarted(rig: Rig, stop: str) -> None:
+    if stop == "crash":
+        rig.crash()
+        await rig.start()
+    elif stop == "restart":
+        await rig.restart()
+    tie(rig.platform)
+
+
+@pytest.mark.parametrize("stop", ["", "restart", "crash"])
+@pytest.mark.parametrize("how", ["by itself", "by hand"])
+async def test_an_alert_that_ends_right_after_its_silence_has_one_notice_of_its_end(
+    tmp_path: Path, how: str, stop: str
+) -> None:
+    """Between the end of the silence and the evaluation that would notify again, it ends too."""
+    async with over_quota(tmp_path) as rig:
+        await fire(rig)
+        silences = rig.platform.alerts.silences
+        until = datetime.fromtimestamp(rig.clock() + 300, UTC)
+        made = await silences.make(a_silence(rig, until=until), tenant="", of_team=False, actor="root")
+        await resize(rig, 3)
+        await turn(rig)  # from here on its condition is over
+        await restarted(rig, stop)
+        rig.ahead += 299
+        if how == "by hand":
+            await rig.platform.alerts.silences.end(str(made.id), actor="root")
+        await turn(rig, 2)
+        while "firing" in {one.state for one in (await shown(rig)).alerts}:
+            await turn(rig, 60)  # after a restart it ends only when its window is full again
+        for _ in range(3):
+            await restarted(rig, stop)
+            await turn(rig, 60)
+        # after a restart it fires until its window is full, so people are told again before its end
+        expected = [*ONCE[:1], *ONCE] if stop else ONCE
+        assert of_quota(rig, "root") == of_quota(rig, "rita") == expected
+
+
+@pytest.mark.parametrize("stop", ["", "restart", "crash"])
+async def test_an_alert_that_ends_in_its_silence_has_its_notice_after_the_silence(
+    tmp_path: Path, stop: str
+) -> None:
+    async with over_quota(tmp_path) as rig:
+        await fire(rig)
+        made = await rig.platform.alerts.silences.make(
+            a_silence(rig), tenant="red", of_team=True, actor="rita"
+        )
+        await end(rig)
+        assert (of_quota(rig, "root"), of_quota(rig, "rita")) == (ONCE, ONCE[:1]), (
+            "the silence is one of the team"
+        )
+        await restarted(rig, stop)
+        await turn(rig, 60)
+        await rig.db.write(lambda tx: alerts.purge(tx, rig.clock() + alerts.RESOLVED_KEPT_S + 60))
+        await rig.platform.alerts.silences.end(str(made.id), actor="rita")
+        for _ in range(3):
+            await turn(rig, 1)
+            await restarted(rig, stop)
+        assert of_quota(rig, "root") == of_quota(rig, "rita") == ONCE
+        assert await rig.db.read(lambda tx: tx.alerts.owed_ones()) == []
+
+
+async def test_people_without_a_notice_of_the_begin_get_none_of_the_end(tmp_path: Path) -> None:
+    async with over_quota(tmp_path) as rig:
+        silences = rig.platform.alerts.silences
+        made = await silences.make(a_silence(rig), tenant="", of_team=False, actor="root")
+        await fire(rig)
+        await end(rig)
+        await silences.end(str(made.id), actor="root")
+        for _ in range(3):
+            await turn(rig, 60)
+        assert of_quota(rig, "root") == of_quota(rig, "rita") == []
+
+
+async def test_an_alert_that_ends_while_another_inhibits_it_is_over_once_that_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mlp_hub.service.alerts.telling.INHIBITING", ("MLPNodeLost",))
+    async with over_quota(tmp_path) as rig:
+        await fire(rig)
+        real = rig.platform.alerts._monitoring.samples
+
+        async def samples(metrics: frozenset[str]) -> Any:
+            return {**await real(metrics), "mlp_node_ready": {(("node", "n1"),): 0.0}}
+
+        rig.platform.alerts._monitoring.samples = samples  # type: ignore[method-assign]
+        await fire(rig)
+        assert told(rig, "root") == [f"alert {OVER}", "alert MLPNodeLost"]
+        await end(rig)
+        assert told(rig, "rita") == ONCE[:1]
+        rig.platform.alerts._monitoring.samples = real  # type: ignore[method-assign]
+        for ahead in (1, KEEP_S + 1, 1, 1):
+            await turn(rig, ahead)
+        assert told(rig, "root") == [
+            f"alert {OVER}",
+            "alert MLPNodeLost",
+            "resolved MLPNodeLost",
+            f"resolved {OVER}",
+        ]
+        assert told(rig, "rita") == ONCE
+
+
+async def test_a_silence_that_is_made_during_an_evaluation_keeps_its_mark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The evaluation stores what it knew of the alert before the silence."""
+    async with over_quota(tmp_path) as rig:
+        await turn(rig)
+        rig.ahead += WAIT_S + 1
+        stored, go_on, write = asyncio.Event(), asyncio.Event(), rig.db.write
+
+        async def held_up(*args: Any, **more: Any) -> Any:
+            found = await write(*args, **more)
+            monkeypatch.setattr(rig.db, "write", write)
+            stored.set()
+            await go_on.wait()
+            return found
+
+        monkeypatch.setattr(rig.db, "write", held_up)
+        silences = rig.platform.alerts.silences
+        evaluation = asyncio.ensure_future(turn(rig))
+        await stored.wait()
+        made = asyncio.ensure_future(silences.make(a_silence(rig), tenant="", of_team=False, actor="root"))
+        await rig.db.read(lambda tx: tx.alerts.silences(0))  # a silence that does not wait is stored by now
+        go_on.set()
+        await evaluation
+        await silences.end(str((await made).id), actor="root")
+        await turn(rig, 1)
+        assert told(rig, "root") == ONCE[:1] * 2
 
 
 @pytest.mark.parametrize("stop", ["crash", "restart"])

@@ -40,8 +40,9 @@ if asked["by"] == "store":
                 error = error.__cause__ or error.__context__
             said.append(type(error).__name__)
 else:
-    from mlp_hub.outbound import guard, sending, services
-    guard.is_public = addresses.is_public
+    from mlp_hub.domain import public_addresses
+    from mlp_hub.outbound import sending, services
+    public_addresses.is_public = addresses.is_public
     services.only(["json"])
     services.prepare()
     for _ in range(2):

@@ -185,7 +185,7 @@ async def test_samples_are_taken_by_the_leader_alone(tmp_path: Path, monkeypatch
         await until(sampled)
         await rig.platform.over_time.stop()
         there = samples()
-        assert rig.platform.over_time.sampler._running is None
+        assert not rig.platform.over_time.sampler._task.is_running
         assert samples() == there
 
 

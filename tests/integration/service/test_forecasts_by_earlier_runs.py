@@ -48,9 +48,8 @@ async def test_one_earlier_run_tells_nothing_and_two_tell_a_range(tmp_path: Path
         assert str(why.forecast.because) == "estimated from earlier runs of 1 other job"
 
         async def told() -> bool:
-            entries = (
-                await rig.platform.cluster_queue.entries()
-            )  # as of the last look ahead, of which one follows a submission
+            # as of the last look ahead, of which one follows a submission
+            entries = await rig.platform.cluster_queue.entries()
             return {e.name: e.forecast is not None for e in entries} == {"train": True, "next": True}
 
         await until(told)

@@ -17,6 +17,7 @@ from mlp_api.platform.notices import NotificationsSet
 from mlp_api.types import TenantCreate
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.idle_gpus import LONG_S, MOST_KEPT_S
+from mlp_hub.domain.jobs.job import Phase
 from mlp_hub.domain.notices.notice import Notice
 from mlp_hub.domain.tenants.tenant import Role
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -59,8 +60,15 @@ class Idle:
 
     async def submit(self, name: str, user: str = "ann", **more: object) -> Job:
         sim = {**LONG, **more.pop("sim", {})}  # type: ignore[dict-item]
-        await self.rig.submit(name, user, **{"gpu": 1, "sim": sim, **more})
-        return await self.rig.until(name, "running", user=user)
+        job = await self.rig.submit(name, user, **{"gpu": 1, "sim": sim, **more})
+
+        async def known() -> bool:
+            # whoever reads the database may know that it runs before the board does, of which looks are
+            found = self.rig.platform.board.holding.get(job.uid)
+            return found is not None and found.phase is Phase.RUNNING
+
+        await until(known, what=f"{name} to run")
+        return await self.get(user, name)
 
     async def policy(self, after: int = 120, grace: int = 10, tenant: str = "default") -> None:
         asked = IdleJobPolicySet(after_minutes=after, grace_minutes=grace)

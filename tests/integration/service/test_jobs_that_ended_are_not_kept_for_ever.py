@@ -12,6 +12,7 @@ import pytest
 
 from mlp_api.jobs.metrics import MetricBatch, MetricPoint
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.jobs.job import Job
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.shared_volume import workspace as shared_volume
 from mlp_hub.service.config import DAY_S, KeepPolicy
@@ -162,7 +163,7 @@ async def test_deleting_a_job_does_not_cost_another_one(tmp_path: Path) -> None:
 async def test_without_limits_nothing_is_deleted_or_even_measured(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         await ended(rig, "a", "b")
-        assert rig.platform.retention._task is None
+        assert not rig.platform.retention._task.is_started
         rig.ahead += 10_000 * DAY_S
         assert rig.db.read_now(lambda tx: tx.ended.first()) is None
         assert await names(rig) == ["a", "b"]
@@ -291,11 +292,11 @@ async def test_a_failing_turn_is_taken_again(
     failed = threading.Event()
     real = retention.Retention._mark
 
-    async def once(self: retention.Retention, due: list[retention._Due]) -> list[object]:
+    async def once(self: retention.Retention) -> tuple[list[Job], set[str]]:
         if not failed.is_set():
             failed.set()
             raise OSError(28, "the disk is full")
-        return list(await real(self, due))
+        return await real(self)
 
     monkeypatch.setattr(retention.Retention, "_mark", once)
     monkeypatch.setattr(retention, "SETTLE_S", 0.01)
@@ -310,11 +311,14 @@ async def test_a_failing_turn_is_taken_again(
         assert "the disk is full" in caplog.text
 
 
-async def test_a_job_that_meanwhile_runs_is_left_alone(tmp_path: Path) -> None:
+async def test_a_job_that_meanwhile_runs_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with running_rig(tmp_path, policy=kept(job_s=DAY_S)) as rig:
         await rig.submit("runs", cpu=1, sim=LONG)
         job = await rig.until("runs", "running")
         due = retention._Due(EndedSize(job.uid, "ann", 0.0, 1), "a mistake")
-        assert await rig.platform.retention._mark([due]) == []
+        monkeypatch.setattr(rig.platform.retention, "_choose", lambda _: ([due], set()))
+        assert await rig.platform.retention._mark() == ([], set())
         assert (await rig.platform.jobs.get(SYSTEM, "ann", "runs")).phase == "running"
         assert told(rig) == []

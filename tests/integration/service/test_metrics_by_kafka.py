@@ -120,8 +120,7 @@ async def killed(rig: Rig) -> None:
     dead = rig.platform.metrics.carrier
     assert dead is not None
     rig.crash()
-    assert dead._reading is not None
-    await asyncio.gather(dead._reading, return_exceptions=True)
+    await dead._reading.stop()
     await rig.start()
     await dead.stop()
 

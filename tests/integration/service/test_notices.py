@@ -389,3 +389,20 @@ async def test_approvers_are_notified_of_requests_and_requesters_of_the_answers(
             "A request waits for your answer, of team red",
             "Your request has an answer, of team red",
         ]
+
+
+async def test_attack_the_words_of_a_stranger_call_nobody_in_the_chat_of_an_admin(tmp_path, receiver):
+    async with rig_of(tmp_path, policy("127.0.0.1")) as rig:
+        p, port = rig.platform, receiver.server_address[1]
+        await p.tenants.create(TenantCreate(name="red", cpu=2.0, joining="asked"), actor="root")
+        await p.tenants.set_member("red", "ann", Role.ADMIN, actor="root")
+        await p.notices.store_choices("ann", wants(f"ntfy://127.0.0.1:{port}/topic", "asked"), "ann")
+        note = "@everyone <!channel> [log in](http://evil.example)"
+        await p.joining.ask("bob", JoinAsk(tenant="red", note=note))
+        await until(lambda: receiver.got)
+        said = receiver.got[0]["message"]
+        assert "bob asks to join red: " in said
+        for mark in ("@everyone", "<!", "]("):
+            assert mark not in said
+        assert said.replace("\N{ZERO WIDTH SPACE}", "").count(note) == 1
+        assert said.rstrip().endswith("http://hub.example.org/services/mlp/tenants/red")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,11 @@ from mlp_hub.domain.jobs.job import HOLDING
 from mlp_hub.domain.resources import ZERO, Resources
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.domain.workload.ledger import RequestPhase, ResourceRequest
+from mlp_hub.service.config import AlertmanagerPolicy, AuditPolicy, DiskPolicy, ExportPolicy, KeepPolicy
 from mlp_hub.store.tx import Tx
-from support.rigs.platform_rig import Rig, node
-from support.waiting import until
+from support.ports import free_port
+from support.rigs.platform_rig import FAST, Rig, node
+from support.waiting import PATIENCE_S, until
 
 
 def books_balance(tx: Tx) -> bool:
@@ -116,7 +119,40 @@ async def test_a_client_that_hangs_up_while_it_submits_loses_no_job(tmp_path: Pa
         jobs, _ = await rig.platform.jobs.list(SYSTEM, "ann")
         return all(job.phase == "finished" for job in jobs)
 
-    await asyncio.sleep(0.05)
+    await rig.submit("last", sim={"DURATION": 0.01})  # one is stored after another: all that will be are
     await until(all_done)
     assert rig.held() == ZERO
+    await rig.close()
+
+
+async def test_nothing_of_a_platform_runs_on_after_a_crash(tmp_path: Path) -> None:
+    """Each background task of each component is found, also of those that only some hubs have."""
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    policy = replace(
+        FAST,
+        keep=KeepPolicy(job_s=3600.0),
+        audit=AuditPolicy(ship_file=tmp_path / "audit"),
+        disk=DiskPolicy(floor=1),
+        alertmanager=AlertmanagerPolicy(nowhere),
+        traces_endpoint=nowhere,
+        exports=(ExportPolicy("otlp", nowhere),),
+    )
+    before = asyncio.all_tasks()
+    rig = Rig(tmp_path, policy=policy)
+    await rig.start()
+    await rig.submit("a", sim={"DURATION": 60})
+    await rig.until("a", "running")
+    dead = rig.platform
+    tasks = asyncio.all_tasks() - before
+    names = {getattr(task.get_coro(), "__qualname__", "") for task in tasks}
+    assert {
+        f"{one}._run" for one in ("AlertDeliveries", "PointExporter", "TraceExport", "_ShippingLine")
+    } <= names
+    rig.crash()
+    if tasks:
+        await asyncio.wait(tasks, timeout=PATIENCE_S)
+    assert {task.get_coro() for task in tasks if not task.done()} == set()
+    for exporter in (*dead.exports.running, dead.traces, dead.alert_deliveries):
+        await exporter.stop()  # the kernel ends their processes
+    await rig.start()
     await rig.close()

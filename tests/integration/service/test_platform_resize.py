@@ -174,7 +174,7 @@ async def test_a_resize_that_was_decided_is_carried_out_after_a_crash(tmp_path: 
 
 
 @pytest.mark.parametrize("during", ["the release of holdings", "the search for leftovers"])
-async def test_a_resize_that_goes_on_during_recovery_keeps_its_new_attempt(
+async def test_a_resize_during_recovery_keeps_its_new_attempt(
     tmp_path: Path, during: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with running_rig(tmp_path) as rig:
@@ -190,9 +190,9 @@ async def test_a_resize_that_goes_on_during_recovery_keeps_its_new_attempt(
             return second in rig.executor.starts
 
         async def report() -> None:
-            """Let the executor report the stop, and wait until the next attempt has begun."""
-            rig.platform.reconciler._executor_says(first)
-            await until(has_begun)
+            """Look at the job as after the executor's report of the stop, until the next attempt has begun."""
+            while not await has_begun():
+                await rig.platform.reconciler._look(wide.uid)
 
         async def commit_later(fn: Any, **options: Any) -> Any:
             if fn.__qualname__.startswith("Reconciler._release_orphans"):

@@ -24,6 +24,8 @@ from mlp_hub.outbound.otlp_points import nanoseconds
 from mlp_hub.service.config import ExportPolicy
 from mlp_hub.service.exports import backlog, doubts, exporter
 from mlp_hub.service.exports.exporter import PointExporter
+from mlp_hub.store.errors import StoreUnavailable
+from mlp_language.message import msg
 from support.certificates import certificate
 from support.monitoring.receivers import Receiver
 from support.ports import free_port
@@ -234,7 +236,7 @@ async def test_a_leader_exports_again_after_another_one(tmp_path: Path, receiver
         assert rig.platform.board._listeners.count(exports._changed) == 1
         await sent(rig, 4)
         assert steps(receiver, uid) == [1, 2, 3, 4]
-        assert traces._task is None
+        assert not traces._task.is_running
 
 
 async def test_a_receiver_that_is_away_or_hangs_holds_nobody_up(
@@ -499,6 +501,86 @@ async def test_points_that_come_after_the_end_arrive_too(tmp_path: Path, receive
             return await rows(rig) == [(3, True)]
 
         await until(again, what="the end of what came late")
+
+
+async def test_a_point_that_comes_while_an_end_is_stored_arrives(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = PointExporter._store
+    async with rig_of(tmp_path, receiver.url) as rig:
+        uid = await running(rig)
+        await report(rig, "digits", 1, 2)
+        await sent(rig, 2)
+        board, store = rig.platform.board, rig.platform.metrics.points
+        late = [MetricPoint(n=3, t=1.0, v={"step": 3.0})]
+
+        async def stored_late(one: PointExporter, settled: Any, rest: Any) -> None:
+            if late and rest:
+                points = [late.pop()]
+                appended = await board.commit(
+                    lambda tx, changes: store.store(tx, changes, uid, "0.0.a", points)
+                )
+                store.show(uid, appended)
+            await inner(one, settled, rest)
+
+        monkeypatch.setattr(PointExporter, "_store", stored_late)
+        await end(rig, "digits")
+        await sent(rig, 3)
+        assert not late
+        assert steps(receiver, uid) == [1, 2, 3]
+
+
+async def test_first_points_that_come_while_a_job_without_points_is_forgotten_arrive(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner = PointExporter._read
+    async with rig_of(tmp_path, receiver.url) as rig:
+        uid = await running(rig)
+        board, store = rig.platform.board, rig.platform.metrics.points
+        loop, late = asyncio.get_running_loop(), [MetricPoint(n=1, t=1.0, v={"step": 1.0})]
+
+        async def come() -> None:
+            points = [late.pop()]
+            appended = await board.commit(lambda tx, changes: store.store(tx, changes, uid, "0.0.a", points))
+            store.show(uid, appended)
+
+        def read(one: PointExporter, *args: Any, **more: Any) -> Any:
+            found = inner(one, *args, **more)
+            if found.gone and late:
+                asyncio.run_coroutine_threadsafe(come(), loop).result(10)
+            return found
+
+        monkeypatch.setattr(PointExporter, "_read", read)
+        await end(rig, "digits")
+        await sent(rig, 1)
+        assert steps(receiver, uid) == [1]
+
+
+async def test_a_database_that_fails_at_a_start_leaves_no_point_behind(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.answers.clear()
+    async with rig_of(tmp_path, receiver.url) as rig:
+        uid = await running(rig)
+        await report(rig, "digits", 1, 2)
+        await tried(receiver)
+        dead = rig.platform.exports.running[0]
+        rig.crash()
+        await dead._sender.stop()
+        receiver.answers.set()
+        inner, failures = PointExporter._open, [1]
+
+        def opened(one: PointExporter, tx: Any, *, after: str) -> Any:
+            if failures:
+                failures.pop()
+                raise StoreUnavailable(msg("the database does not answer"))
+            return inner(one, tx, after=after)
+
+        monkeypatch.setattr(PointExporter, "_open", opened)
+        await rig.start()
+        await sent(rig, 2)
+        assert not failures
+        assert set(steps(receiver, uid)) == {1, 2}
 
 
 async def test_only_the_jobs_of_named_tenants_are_exported(tmp_path: Path, receiver: Receiver) -> None:

@@ -51,7 +51,7 @@ async def test_a_run_is_summed_up_while_it_runs_and_for_good_when_it_ends(tmp_pa
         run = await summed(rig, "digits", 0.5, ended=True)
         assert run.metrics["loss"].best == 0.5
         assert run.duration_s is not None
-        assert run.core_hours == round(run.duration_s * job.cpu / 3600, 6)
+        assert run.core_hours == pytest.approx(run.duration_s * job.cpu / 3600, abs=1e-6)  # of the exact span
         await rig.platform.metrics.delete(SYSTEM, "ann", "digits")
         assert (await rig.platform.runs.get(SYSTEM, "ann", "digits")).run.metrics == {}
 

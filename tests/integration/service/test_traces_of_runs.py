@@ -257,7 +257,7 @@ async def test_runs_beyond_the_bound_are_dropped_and_counted(
 async def test_without_a_collector_nothing_runs_and_nothing_is_loaded(tmp_path: Path) -> None:
     async with rig_of(tmp_path, "") as rig:
         await ended(rig, "digits")
-        assert rig.platform.traces._task is None
+        assert not rig.platform.traces._task.is_started
         assert rig.platform.traces._sender._process is None
         assert counts(rig) == {}
     code = "import sys, mlp_hub.app; sys.exit(any(m.startswith('opentelemetry') for m in sys.modules))"

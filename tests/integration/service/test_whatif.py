@@ -245,9 +245,15 @@ async def test_repeated_concurrent_exports_and_one_export_too_many_are_refused(
             await gate.wait()
             return await read(source)
 
+        async def both_began() -> bool:
+            return begun == 2
+
+        async def another_began() -> bool:
+            return begun > before
+
         monkeypatch.setattr(whatif, "recording", slow)
         first = [asyncio.ensure_future(whatif.export(who, days)) for who, days in (("ann", None), ("bob", 7))]
-        await asyncio.sleep(0.01)
+        await until(both_began)
         for days in (None, 7, 3650):
             with pytest.raises(Refused, match="an export of yours is in progress"):
                 await whatif.export("ann", days)
@@ -260,8 +266,9 @@ async def test_repeated_concurrent_exports_and_one_export_too_many_are_refused(
         await asyncio.gather(*first)
         assert (await whatif.export("ann", 7))["jobs"] == []  # a turn that is over is over
         gate.clear()
+        before = begun
         hung_up = asyncio.ensure_future(whatif.export("ann", None))
-        await asyncio.sleep(0.01)
+        await until(another_began)
         hung_up.cancel()
         await asyncio.gather(hung_up, return_exceptions=True)
         gate.set()

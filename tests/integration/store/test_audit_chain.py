@@ -563,3 +563,33 @@ def test_entries_of_a_team_with_a_thousand_teams_below_it_are_one_page(db: Datab
     assert [one.name for one in found] == [names[-1]]
     assert db.read_now(lambda tx: tx.audit.page(of={})) == ([], None)
     assert db.read_now(lambda tx: tx.tenants.parents_below("not-there")) == {}
+
+
+def test_readers_of_older_entries_see_no_names_of_mail_addresses_and_the_chain_stays_sound(
+    db: Database,
+) -> None:
+    """An older version stored whole addresses; the chain has the digest of these bytes."""
+    head(db, 1.0)
+    listed = "work (ann@example.org), home (a.nn+ml@example.com), hook (https://hooks.example.org)"
+    with db.begin() as tx:
+        tx.audit.add(2.0, "ann", "notifications.set", "ann", detail={"channels": listed})
+        tx.audit.add(3.0, "ann", "notifications.set", "bob", detail={"channels": listed})
+        tx.audit.add(4.0, "ann", "tenant.update", "red", detail={"description": "ask ann@example.org"})
+    by_hand(db, f"UPDATE audit SET detail = '{{\"channels\": \"{listed}' WHERE object = 'bob'")
+    stored = db.read_now(lambda tx: [bytes(row[6]) for row in tx.audit_chain.entries(0, 10)])
+    shown = "work (***@example.org), home (***@example.com), hook (https://hooks.example.org)"
+    page, _ = db.read_now(lambda tx: tx.audit.page())
+    shipped = db.read_now(lambda tx: tx.audit_chain.shipped(-1, 10, 10**6))
+    for details in (
+        [one.detail for one in reversed(page)],
+        [one.detail for one in shipped if one.checkpoint is None],
+    ):
+        assert details == [
+            {"channels": shown},
+            {"unreadable": f'{{"channels": "{shown}'},
+            {"description": "ask ann@example.org"},  # what people write themselves is as they wrote it
+        ]
+    assert db.read_now(lambda tx: [bytes(row[6]) for row in tx.audit_chain.entries(0, 10)]) == stored
+    assert listed.encode() in stored[0]
+    report = check(db)
+    assert len(report.breaks) == 1, "of the entry that was changed by hand, and of no other"

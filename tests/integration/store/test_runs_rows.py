@@ -32,7 +32,9 @@ def filled(db: Database) -> Database:
     """Four runs of ann and one of bob."""
     with db.begin() as tx:
         for number in range(1, 5):
-            tx.jobs.insert(job(number, phase=Phase.RUNNING if number == 4 else Phase.FINISHED))
+            made = job(number, phase=Phase.RUNNING if number == 4 else Phase.FINISHED)
+            note = 'the <script>alert(1)</script> "one"' if number == 1 else ""
+            tx.jobs.insert(replace(made, note=note))
             tx.runs.put_params(
                 uid(number),
                 {"lr": 10.0**-number, "opt": "adam" if number < 3 else "sgd", "deep": number == 1},
@@ -43,8 +45,8 @@ def filled(db: Database) -> Database:
             )
         tx.jobs.insert(job(5, "bob"))
         tx.jobs.insert(job(6, name="app~web-1"))
-        tx.runs.write(uid(1), note='the <script>alert(1)</script> "one"', tags=["baseline", "x%"])
-        tx.runs.write(uid(2), tags=["x_"])
+        tx.runs.set_tags(uid(1), ["baseline", "x%"])
+        tx.runs.set_tags(uid(2), ["x_"])
         tx.runs.put_trial(uid(3), Trial("s", "search-lr", 7))
     return db
 

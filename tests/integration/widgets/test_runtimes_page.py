@@ -6,9 +6,9 @@ from playwright.sync_api import Page, expect
 
 from support.front.axe import assert_accessible
 from support.front.browser import shot
-from support.front.data import runtime_of
 from support.front.pages import Pages, fits
 from support.front.service import FrontService
+from support.front.tenants import runtime_of
 
 
 def region(page: Page):

@@ -138,7 +138,7 @@ class StandIn:
         one = rf"{API}/users/([^/]+)/jobs/([^/:]+)"
         routes = [
             (rf"{API}/auth", Auth), (rf"{API}/users/([^/]+)/preferences", Preferences), (rf"{API}/users/([^/]+)/jobs", Jobs), (rf"{API}/users/([^/]+)/jobs:preview", Previewed), (one, OneJob), (rf"{one}:stream", Stream),
-            (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|attempts|decisions|logs)", About), (rf"{API}/users/([^/]+)/quota", Quota),
+            (rf"{one}:([a-z]+)", Verb), (rf"{one}/(why|events|attempts|decisions|logs|note)", About), (rf"{API}/users/([^/]+)/quota", Quota),
             (rf"{API}/users/([^/]+)/job_metrics/([^/]+)", Metrics), (rf"{API}/(offer|tenants|runtimes)", Lists), (rf"{API}/users/([^/]+)/sweeps/([^/:]+)(?::[a-z]+)?", NoSweep),
         ]  # fmt: skip
         app = Application([(p, h, {"world": self}) for p, h in routes], log_function=lambda _: None)
@@ -358,6 +358,12 @@ class Verb(Base):
 
 
 class About(Base):
+    def put(self, user: str, name: str, what: str) -> None:
+        if what == "note" and (job := self.found(name)):
+            job |= json.loads(self.request.body)
+            self.world.jobs[self.world.key(name)] = job
+            self.reply(job)
+
     def get(self, user: str, name: str, what: str) -> None:
         job = self.found(name)
         if job is None:

@@ -7,14 +7,14 @@ from typing import Any
 
 Json = dict[str, Any]
 OWNERS = (
-    ("red", "ann", "job", "", 40, 0),
-    ("red", "bob", "job", "a100", 12, 3),
-    ("blue", "<b>eve</b>", "notebook", "", 90, 0),
+    ("red", "ann", "job", "", 40, 0, 0),
+    ("red", "bob", "job", "a100", 12, 3, 1),
+    ("blue", "<b>eve</b>", "notebook", "", 90, 0, 0),
 )
 
 
-def line(core_h: float = 0.0, gpu_h: float = 0.0, **keys: str) -> Json:
-    """Make a line with so many core-hours, of which a third was used and a third idle."""
+def line(core_h: float = 0.0, gpu_h: float = 0.0, reported: float = 0.0, **keys: str) -> Json:
+    """Make a line with so many core-hours, of which a third was used and a third idle; this part of both is only reported."""
     fields = ("day", "month", "tenant", "user", "work", "name", "gpu_kind")
     core, memory = core_h * 3600, core_h * 7200
     return {
@@ -23,10 +23,14 @@ def line(core_h: float = 0.0, gpu_h: float = 0.0, **keys: str) -> Json:
         "core_used_s": core / 3,
         "core_idle_s": core / 3,
         "core_unmeasured_s": core / 3,
+        "core_reported_s": core * 2 / 3 * reported,
+        "core_unknown_s": 0.0,
         "memory_gib_s": memory,
         "memory_used_gib_s": memory / 2,
         "memory_idle_gib_s": memory / 2,
         "memory_unmeasured_gib_s": 0.0,
+        "memory_reported_gib_s": memory * reported,
+        "memory_unknown_gib_s": 0.0,
         "gpu_s": gpu_h * 3600,
         "storage_gib_days": core_h / 5,
         "cost": f"{core_h * 0.05 + gpu_h * 2:.6f}",
@@ -34,10 +38,10 @@ def line(core_h: float = 0.0, gpu_h: float = 0.0, **keys: str) -> Json:
 
 
 class FrontAccounting:
-    """Lines of a month; `empty`: nobody held anything."""
+    """Lines of a month; `empty`: nobody held anything, `measured`: all use was measured, `older`: none is known to be."""
 
     def __init__(self) -> None:
-        self.empty = False
+        self.empty = self.measured = self.older = False
 
     def lines(self, query: Json) -> Json:
         """Answer a question."""
@@ -51,8 +55,10 @@ class FrontAccounting:
             lines = [
                 line(*one[4:], **{key: one[keys.index(key)] for key in by if key in keys}) for one in OWNERS
             ]
-        lines = [] if self.empty else lines
+        lines = [] if self.empty else [self._of_source(one) for one in lines]
         total = line(sum(one["core_s"] for one in lines) / 3600, sum(one["gpu_s"] for one in lines) / 3600)
+        total |= {name: sum(one[name] for one in lines) for name in total if "_reported_" in name}
+        total |= {name: sum(one[name] for one in lines) for name in total if "_unknown_" in name}
         return {
             "since": days[0].isoformat(),
             "until": (days[-1] + timedelta(days=1)).isoformat(),
@@ -68,6 +74,16 @@ class FrontAccounting:
             "lines": lines,
             "next": None,
         }
+
+    def _of_source(self, one: Json) -> Json:
+        named = {name: name.replace("_reported_", "_unknown_") for name in one if "_reported_" in name}
+        for reported, unknown in named.items():
+            measured = (
+                one[reported.replace("_reported_", "_used_")] + one[reported.replace("_reported_", "_idle_")]
+            )
+            one |= {unknown: measured if self.older else 0.0}
+            one |= {reported: 0.0 if self.measured or self.older else one[reported]}
+        return one
 
     def prices(self) -> Json:
         """Answer with the price list."""

@@ -161,6 +161,7 @@ def job(name: str, **change: Any) -> Json:
         "put_first": False,
         "memory": None,
         "idle": None,
+        "note": "",
         "version": 1,
     } | change
 

@@ -132,7 +132,8 @@ class ApiRig:
         hub_socket = self.root / "hub.sock"
         self._hub_server = HTTPServer(self.hub.application())
         self._hub_server.add_socket(bind_socket(hub_socket, 0o600))
-        policy = replace(FAST, data_endpoints=self.endpoints)
+        # a machine that stands still for some seconds takes the lease away, and requests would be refused until it is renewed
+        policy = replace(FAST, data_endpoints=self.endpoints, lease_s=60.0)
         self.rig = Rig(self.root, node("n1", 64, 65536), policy=policy)
         self.platform = await self.rig.start()
         self.client = HubClient(f"http+unix://{quote(str(hub_socket), safe='')}/hub/api", SERVICE_TOKEN)

@@ -27,6 +27,7 @@ from mlp_hub.service.platform import Platform
 from mlp_hub.service.tenants.groups import GroupPolicy
 from mlp_hub.store.database import Database
 from support import no_files
+from support.rigs.tasks import tasks_of
 from support.waiting import PATIENCE_S, until
 
 FAST = RunPolicy(
@@ -115,26 +116,8 @@ class Rig:
         p.board.stop()
         p.lease._held = False  # the dead do not stand by
         p.queue.close()
-        tasks = [
-            *p.board._tasks,
-            p.reconciler._scan,
-            p.admission._task,
-            p.lease._renewing,
-            p.alerts._task,
-        ]
-        if p.metrics.carrier is not None:
-            tasks.append(p.metrics.carrier._reading)
-        for task in (
-            *tasks,
-            p._housekeeper,
-            p.retention._task,
-            p.summaries._task,
-            p.traces._task,
-            *(exporter._task for exporter in p.exports.running),
-            *p.metrics._flushes.values(),
-        ):
-            if task is not None:
-                task.cancel()
+        for task in tasks_of(p):
+            task.cancel()
         self.executor._callbacks.clear()
         self.executor._node_callbacks.clear()
         self.platform = self.make()

@@ -104,6 +104,17 @@ def test_all_are_printed_as_json_where_fewer_are_there(
     assert found == list(reversed(service.entries))
 
 
+def test_attack_json_of_a_users_words_steers_no_terminal_and_is_the_same(
+    service: Service, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service.entries[0]["detail"]["message"] = said = "a\x9b31m\u202eb\u2028\x85\x7f\u00e9\n"
+    assert run(["audit", "--json", "--lines", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["detail"]["message"] == said
+    assert printed.rstrip("\n").isprintable()
+    assert "\u00e9" in printed
+
+
 def test_filters_go_to_the_service(service: Service) -> None:
     args = ["--actor", "a&b", "--action", "quota.", "--object", "x y", "--tenant", "red"]
     assert run(["audit", *args, "--since", "2031-03-01", "--until", "2031-03-01T08:00+02:00"]) == 0

@@ -37,6 +37,10 @@ def redactor() -> Redactor:
         ("from 10.1.2.3 and 10.1.2.3, 192.0.2.7, 127.0.0.1, ::1", "from <address 1> and <address 1>, <address 2>, 127.0.0.1, ::1"),
         ("at 12:30:05 version 1.2.3", "at 12:30:05 version 1.2.3"),
         ("mail to dr.ann@uni.example.org", "mail to <address>"),
+        ("GET /services/mlp/api/v1/tenants/teal/alerts was refused", "GET /services/mlp/api/v1/tenants/<name>/alerts was refused"),
+        ("PUT /api/v1/users/zoe:approve, GET /hub/api/users/ann/tokens/a7", "PUT /api/v1/users/<name>:approve, GET /hub/api/users/user-1/tokens/<name>"),
+        ("302 GET /hub/spawn/zoe -> /hub/spawn-pending/zoe", "302 GET /hub/spawn/<name> -> /hub/spawn-pending/<name>"),
+        ("Failed login for 'hunter2 or so' [754f5b8181df208e]", "Failed login for <name> [754f5b8181df208e]"),
     ],
 )  # fmt: skip
 def test_names_are_replaced_and_nothing_else(redactor: Redactor, text: str, left: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from mlp_hub import in_cluster
 from mlp_hub.cli.doctor import cluster as checks_cluster
 from mlp_hub.cli.doctor.checks import OK, WARN
-from mlp_hub.executors.kubernetes import prewarming
+from mlp_hub.executors.kubernetes.nodes import prewarming
 from mlp_hub.kubernetes.client import Listed
 from mlp_hub.kubernetes.kinds import DAEMON_SETS
 from support.cluster.kube_installation import installation

@@ -152,7 +152,7 @@ def test_a_lot_that_was_not_answered_is_asked_for_again_by_the_same_key(
 
 
 @pytest.mark.parametrize("column", ["admin", "platform_admin"])
-def test_who_becomes_a_platform_administrator_is_printed(
+def test_new_platform_administrators_are_printed(
     service: Service, tmp_path: Path, capsys: Any, column: str
 ) -> None:
     file = tmp_path / "people.csv"

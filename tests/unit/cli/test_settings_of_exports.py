@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from mlp_hub.point_targets import KINDS, TargetKind
 from mlp_hub.settings import Settings, SettingsError
 from mlp_hub.settings.exporting import authorities
+from mlp_hub.settings.values import variable_of
 from mlp_hub.site_receivers import exports_of
 from support.certificates import certificate
 
@@ -121,3 +124,19 @@ def test_a_file_without_certificates_is_refused_and_does_not_mean_those_of_every
     for given in (path, tmp_path / "none.pem", tmp_path):
         with pytest.raises(SettingsError, match="MLP_METRICS_OTLP_CA"):
             authorities("MLP_METRICS_OTLP_CA", given)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
+def test_each_target_of_the_table_has_its_settings_and_they_are_checked(
+    tmp_path: Path, kind: TargetKind
+) -> None:
+    fields = {field.name for field in dataclasses.fields(Settings)}
+    own = {kind.address, kind.secrets, kind.authorities, kind.tenants}
+    assert own | ({kind.compression} if kind.compression else set()) <= fields
+    address, secrets, ca = (variable_of(name) for name in (kind.address, kind.secrets, kind.authorities))
+    with pytest.raises(SettingsError, match=address):
+        load(tmp_path, **{address: "ftp://target"})
+    with pytest.raises(SettingsError, match=secrets):
+        load(tmp_path, **{address: "https://target", secrets: secret(tmp_path, "token = 3")})
+    with pytest.raises(SettingsError, match=f"{ca} is set"):
+        load(tmp_path, **{address: "http://target", ca: str(certificate(tmp_path, "target"))})

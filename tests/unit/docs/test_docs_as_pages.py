@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlp_hub.web import docs
+from mlp_hub.web import docs, markdown
 
 ROOT = Path(__file__).parents[3]
 
@@ -85,4 +85,4 @@ def test_text_of_the_documentation_is_never_markup() -> None:
     ],
 )
 def test_a_heading_has_the_anchor_that_others_give_it(heading: str, anchor: str) -> None:
-    assert docs.anchor(heading) == anchor
+    assert markdown.anchor(heading) == anchor

@@ -128,6 +128,15 @@ def test_use_counts_from_the_start_of_the_run_and_also_for_the_days_that_were_co
     assert (second.cpu, second.cpu_measured, second.cpu_used) == (2000 * hour, 2000 * hour, 500 * hour)
 
 
+@pytest.mark.parametrize(("told", "reported", "unknown"), [(True, 2000, 0), (False, 0, 0), (None, 0, 2000)])
+def test_a_measured_amount_is_marked_by_its_source(told: bool | None, reported: int, unknown: int) -> None:
+    found = total(span(0.0, 10.0, cpu_used=1, ram_used=1, cpu_reported=told, ram_reported=False))
+    assert (found.cpu_reported, found.cpu_unknown) == (reported * 10_000, unknown * 10_000)
+    assert (found.ram_reported, found.ram_unknown) == (0, 0)
+    never = total(span(0.0, 10.0, cpu_reported=told, ram_reported=told))
+    assert never.cpu_reported == never.cpu_unknown == never.ram_reported == 0, "nothing of it was measured"
+
+
 def test_sums_by_day_by_month_and_by_name_are_the_same() -> None:
     sums = rolled_up([span(i * 40_000.0, i * 40_000.0 + 90_001.5) for i in range(60)])
     by_grain = dict.fromkeys(("day", "month", "name"), NOTHING_HELD)

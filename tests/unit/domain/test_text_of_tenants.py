@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mlp_hub.cli.lifecycle.status import _line
-from mlp_hub.domain.text import escaped, one_line, readable
+from mlp_hub.domain.text import calling_nobody, escaped, one_line, readable
 from mlp_hub.logs.lines import TextLines
 
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\u200e\u200f]")
@@ -32,6 +32,32 @@ def test_readable_text_stays() -> None:
     assert readable(EVIL) == "aredgnp.exe\n[I 2026 hub] User logged in: admin2J"
     assert one_line(EVIL) == "aredgnp.exe | [I 2026 hub] User logged in: admin2J"
     assert escaped("a\n\x1b[1m\u202e") == r"a\n\x1b[1m\u202e"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@everyone",
+        "@here",
+        "@**all**",
+        "x@all",
+        "@@all",
+        "<!channel>",
+        "<@123>",
+        "<@&456>",
+        "<http://evil|in>",
+        "[in](http://evil)",
+    ],
+)
+def test_attack_marks_of_chats_are_broken_and_read_the_same(text: str) -> None:
+    made = calling_nobody(f"a {text} b")
+    assert text not in made
+    assert made.replace("\N{ZERO WIDTH SPACE}", "") == f"a {text} b"
+
+
+def test_ordinary_text_has_no_marks_of_chats() -> None:
+    for text in ("digits@3 failed: 2 < 3, a[1] (of 2)", "0 @ 1", "100 %"):
+        assert calling_nobody(text) == text
 
 
 def test_a_log_line_of_the_service_stays_one_and_a_traceback_is_indented() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlp_hub.executors.kubernetes.prewarming import chosen, daemon_set
+from mlp_hub.executors.kubernetes.nodes.prewarming import chosen, daemon_set
 from mlp_hub.kubernetes.kinds import Object
 from support.cluster.kube_installation import installation
 

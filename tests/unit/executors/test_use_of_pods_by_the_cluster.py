@@ -11,9 +11,9 @@ import pytest
 
 from mlp_hub.domain.jobs.idle_gpus import claims_work, works
 from mlp_hub.executors.base import AttemptWork
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.metering import gpu_metrics
-from mlp_hub.executors.kubernetes.metering.believed import PodUse, believed
+from mlp_hub.executors.kubernetes.metering.attempt_work import AttemptWorkMeter
+from mlp_hub.executors.kubernetes.metering.believed import BelievedUse, PodUse, believed
 from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
 from mlp_hub.executors.kubernetes.metering.pod_meter import ABSENT_S, EVERY_S, FRESH_S, PodMeter
 from mlp_hub.executors.kubernetes.rbac import served
@@ -27,25 +27,32 @@ LIE = RankUse(cpu=8.0, ram=64_000, cpu_mean=7.9, cpu_peak=8.0, ram_mean=63_000, 
 
 
 def test_a_report_of_much_use_changes_nothing_that_the_cluster_measures() -> None:
-    used, reported = believed(LIE, IDLE)
-    assert (used.cpu, used.cpu_mean, used.cpu_peak) == (0.01, 0.02, 0.03)
-    assert (used.ram, used.ram_mean) == (500, 450)
-    assert reported, "the most memory is more than any look saw"
+    known = believed(LIE, IDLE)
+    assert (known.use.cpu, known.use.cpu_mean, known.use.cpu_peak) == (0.01, 0.02, 0.03)
+    assert (known.use.ram, known.use.ram_mean) == (500, 450)
+    assert known.reported, "the most memory is more than any look saw"
+    assert not known.cores_reported
+    assert not known.memory_reported, "the mean is as the cluster measured it"
 
 
 def test_a_report_of_less_memory_counts_for_the_cluster_measures_cached_files_too() -> None:
-    used, reported = believed(RankUse(cpu=0.5, ram=300, ram_mean=250, ram_peak=400), IDLE)
-    assert (used.ram, used.ram_mean, used.ram_peak, reported) == (300, 250, 400, False)
+    known = believed(RankUse(cpu=0.5, ram=300, ram_mean=250, ram_peak=400), IDLE)
+    assert (known.use.ram, known.use.ram_mean, known.use.ram_peak) == (300, 250, 400)
+    assert not known.reported
+    assert known.memory_reported, "its mean is the report, and is marked as that"
+    assert not known.cores_reported
 
 
 def test_a_rank_that_deleted_its_report_is_measured_all_the_same() -> None:
-    used, reported = believed(RankUse(), IDLE)
-    assert (used.cpu, used.ram, used.ram_peak, reported) == (0.01, 500, 600, False)
+    known = believed(RankUse(), IDLE)
+    assert (known.use.cpu, known.use.ram, known.use.ram_peak) == (0.01, 500, 600)
+    assert (known.reported, known.cores_reported, known.memory_reported) == (False, False, False)
 
 
 def test_without_a_measure_it_is_said_that_the_report_is_the_jobs_own() -> None:
-    assert believed(LIE, None) == (LIE, True)
-    assert believed(RankUse(), None) == (RankUse(), False), "there is nothing that anybody could believe"
+    assert believed(LIE, None) == BelievedUse(LIE, True, True, True)
+    nothing = BelievedUse(RankUse(), False, False, False)
+    assert believed(RankUse(), None) == nothing, "there is nothing that anybody could believe"
 
 
 @pytest.mark.parametrize(
@@ -238,12 +245,10 @@ async def test_a_measured_gpu_counts_until_the_look_is_old() -> None:
     assert made.gpu_of(("u.0", 1)) is None
 
 
-def executor(api: Api, made: PodMeter, *ranks: int, over: tuple[int, ...] = ()) -> Any:
-    one = cast("Any", KubernetesExecutor.__new__(KubernetesExecutor))
-    one._pod_meter = made
+def work(made: PodMeter, *ranks: int, over: tuple[int, ...] = ()) -> AttemptWorkMeter:
     pods = [SimpleNamespace(rank=rank, over=rank in over) for rank in ranks]
-    one._cache = SimpleNamespace(pods=lambda _: pods)
-    return one
+    cache = cast("Any", SimpleNamespace(pods=lambda _: pods))
+    return AttemptWorkMeter(cache, cast("Any", None), made, cast("Any", None))
 
 
 CLAIM = cast("Any", SimpleNamespace(attempt="u.0"))
@@ -255,13 +260,13 @@ async def test_a_gang_is_measured_where_each_of_its_pods_is() -> None:
     made = meter(api)
     api.answers[PODS] = {"items": [pod("train-0", "10m", "1Mi")]}
     await made.look(["u.0"])
-    assert executor(api, made, 0)._believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False)
-    assert executor(api, made, 0, 1)._believed(CLAIM, TOLD) == TOLD, "one of them is not measured"
-    ended = executor(api, made, 0, 1, over=(1,))
-    assert ended._believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False), (
+    assert work(made, 0).believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False)
+    assert work(made, 0, 1).believed(CLAIM, TOLD) == TOLD, "one of them is not measured"
+    ended = work(made, 0, 1, over=(1,))
+    assert ended.believed(CLAIM, TOLD) == AttemptWork(1.0, 0.01, True, False), (
         "a pod that ended hides nothing"
     )
-    assert executor(api, made)._believed(CLAIM, TOLD) == TOLD
+    assert work(made).believed(CLAIM, TOLD) == TOLD
 
 
 async def test_a_metrics_server_that_is_down_leaves_the_cluster_up() -> None:

@@ -464,7 +464,17 @@ def test_a_ranks_report_of_its_use_counts_up_to_the_measure_of_the_cluster() -> 
         (80, None, False),
         (None, 100, False),
     ]
-    assert [rank.reported for rank in judge(scene(records=honest)).seen.ranks] == [True, True]
+    assert [(rank.cores_reported, rank.memory_reported) for rank in (now, then, *ranks)] == [
+        (False, False),
+        (False, False),
+        (False, False),
+        (False, True),
+    ], "only the means of ranks that ended have a source"
+    alone = judge(scene(records=honest)).seen.ranks
+    assert [(rank.reported, rank.cores_reported, rank.memory_reported) for rank in alone] == [
+        (True, False, False),
+        (True, True, True),
+    ]
 
 
 def test_the_usage_of_a_rank_is_read_while_it_runs_and_after_its_end(tmp_path: Any) -> None:

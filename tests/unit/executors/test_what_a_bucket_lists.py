@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from mlp_hub.domain.errors import Refused
+from mlp_hub.domain.public_addresses import is_public
 from mlp_hub.executors.shared_volume.fetch import store
-from mlp_hub.executors.shared_volume.fetch.addresses import ForbiddenAddressError, is_public, reachable
+from mlp_hub.executors.shared_volume.fetch.addresses import ForbiddenAddressError, reachable
 from mlp_hub.executors.shared_volume.fetch.copier import CopyProgress, Standstill
 from mlp_hub.executors.shared_volume.fetch.listing import SourceObject, below, listed
 

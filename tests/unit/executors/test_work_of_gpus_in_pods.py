@@ -17,7 +17,7 @@ import pytest
 
 from mlp_hub.executors.base import AttemptWork
 from mlp_hub.executors.kubernetes import records
-from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
+from mlp_hub.executors.kubernetes.metering.attempt_work import AttemptWorkMeter
 from mlp_hub.executors.kubernetes.rank.gpus import PodGpus
 from mlp_hub.executors.kubernetes.rank.told import OwnPlan
 from mlp_hub.executors.kubernetes.rank.usage import OwnUse, PodGroup
@@ -161,14 +161,13 @@ def test_reports_of_ranks_are_checked(tmp_path: Path, gpu: object, expected: flo
 
 
 def test_work_is_known_only_where_each_rank_wrote_it_since_the_last_look(tmp_path: Path) -> None:
-    executor = cast("Any", KubernetesExecutor.__new__(KubernetesExecutor))
-    executor._directories = SimpleNamespace(workspace=lambda _: str(tmp_path))
-    executor._gpu_looks = {}
-    claim = SimpleNamespace(attempt="a.0", about=SimpleNamespace(of_run=None, roles=["worker", "worker"]))
+    directories = cast("Any", SimpleNamespace(workspace=lambda _: str(tmp_path)))
+    meter = AttemptWorkMeter(cast("Any", None), directories, cast("Any", None), cast("Any", None))
+    about = SimpleNamespace(of_run=None, roles=["worker", "worker"])
+    claim = cast("Any", SimpleNamespace(attempt="a.0", about=about))
 
     def work() -> AttemptWork:
-        found, executor._gpu_looks["a.0"] = executor._work(claim)
-        assert isinstance(found, AttemptWork)
+        found, meter._gpu_looks["a.0"] = meter.reported(claim)
         assert (found.gpu_reported, found.cores_reported) == (True, True), "a program can write all of it"
         return AttemptWork(found.gpu, found.cores)
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from jupyterhub import orm
 from sqlalchemy import text
 
-from mlp_hub.hub_integration.accounts import outbox
+from mlp_hub.hub_integration.accounts import outbox, recording
 from mlp_hub.hub_integration.accounts.outbox import OutboxDelivery, OutboxEntry, news
+from mlp_hub.hub_integration.accounts.refusal import AccountRefused
 from mlp_hub.hub_integration.providers.records import ended_logins
 from mlp_spawner.errors import ServiceRefused, ServiceUnreachable
 
@@ -122,10 +125,41 @@ async def test_entries_of_another_version_and_torn_ones_hold_up_no_other(hub: Hu
         hub.db.add(OutboxEntry(kind="token_ended", user="bob", fields=torn))
     hub.keep("eve")
     hub.delivery.begin(hub.db)
-    await hub.delivery.catch_up(hub.db)
+    assert await hub.delivery.catch_up(hub.db), "who is given a right does not wait for these"
     assert (hub.service.users(), hub.kept()) == (["eve"], ["ann", *["bob"] * 4])
     hub.db.query(OutboxEntry).delete()
     await hub.delivered()
+
+
+async def test_an_entry_that_is_refused_again_and_again_is_named_once(
+    hub: Hub, caplog: pytest.LogCaptureFixture
+) -> None:
+    hub.keep("odd", "ann")
+    refusals = 40
+
+    def answer(user: str) -> None:
+        nonlocal refusals
+        if user == "odd" and refusals:
+            refusals -= 1
+            raise ServiceRefused("the name is odd", "Invalid")
+
+    hub.service.before = answer
+    await hub.delivered()
+    assert hub.service.users() == ["ann", "odd"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "token_ended of odd is not in the audit log yet: the name is odd"
+    ]
+
+
+def test_a_trouble_that_lasts_is_named_again_after_an_hour(caplog: pytest.LogCaptureFixture) -> None:
+    now = 0.0
+    trouble = outbox.LastTrouble(lambda: now)
+    for now in (0.0, 30.0, 3599.0, 3600.0, 3630.0):  # noqa: B007 - the clock of the trouble
+        trouble.warn(1, "entry %s: %s", 1, "refused")
+    assert len(caplog.records) == 2
+    trouble.warn(1, "entry %s: %s", 1, "refused for another reason")
+    trouble.warn(2, "entry %s: %s", 2, "refused")
+    assert len(caplog.records) == 4
 
 
 STEPS = ("before the change is stored", "before the delivery", "before the record", "after the record", "")
@@ -324,3 +358,39 @@ async def test_a_database_that_fails_for_a_while_ends_no_delivery(
     monkeypatch.setattr(outbox, "_next", failing)
     await hub.delivered()
     assert (hub.service.users(), hub.kept()) == (["ann", "bob"], [])
+
+
+class Handler:
+    """A request of an administrator at the hub itself."""
+
+    def __init__(self, db: Any) -> None:
+        self.db, self.log = db, logging.getLogger(__name__)
+        self.current_user = SimpleNamespace(kind="user", name="root")
+
+
+@pytest.mark.parametrize("away", ["it does not answer", "nobody listens"])
+async def test_attack_a_right_that_is_given_again_is_not_recorded_before_its_removal(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, away: str
+) -> None:
+    """The service comes back in the moment in which the right is given again."""
+    monkeypatch.setattr(outbox, "PATIENCE_S", 0.05)
+    monkeypatch.setattr(recording, "DELIVERY", hub.delivery)
+    monkeypatch.setattr(recording, "_service", [hub.service])
+    hub.keep("ann")
+
+    class Away:
+        async def token_ended(self, user: str, **fields: object) -> None:
+            if away == "nobody listens":
+                _away()
+            await asyncio.sleep(60)
+
+    hub.delivery.install(Away(), retry_s=60)  # type: ignore[arg-type]
+    with pytest.raises(AccountRefused, match="nothing was changed"):
+        await recording.record(Handler(hub.db), "ann", "user.approve")
+    assert (hub.service.users(), hub.kept()) == ([], ["ann"])
+    hub.delivery._task.cancel()  # type: ignore[union-attr]
+    hub.delivery.install(hub.service, retry_s=0.001)
+    await asyncio.sleep(0)
+    hub.service.before = lambda _user: None
+    assert await hub.delivery.catch_up(hub.db)
+    assert hub.service.users() == ["ann"]

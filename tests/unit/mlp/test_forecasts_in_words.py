@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mlp.rendering import reasons, words
+from mlp.rendering import reasons, times, words
 from mlp.rendering.format import between, clock_time, starts
 
 NOON = datetime.now(UTC).astimezone().replace(hour=12, minute=0, second=0, microsecond=0) + timedelta(days=1)
@@ -85,15 +85,15 @@ def test_a_running_job_says_when_it_ends_or_that_it_runs_longer_than_before() ->
         "forecast": told(end=span(20, 50), because="estimated from its 5 earlier runs"),
     }
     assert (
-        words.left_or_end(job) == f"expected to end {day()} 12:20-12:50 (estimated from its 5 earlier runs)"
+        times.left_or_end(job) == f"expected to end {day()} 12:20-12:50 (estimated from its 5 earlier runs)"
     )
     longer = {
         "phase": "running",
         "forecast": told(because="it has run longer than its 5 earlier runs", runs=5),
     }
-    assert words.left_or_end(longer) == "it has run longer than its 5 earlier runs"
-    assert words.left_or_end({"phase": "running", "forecast": None}) == ""
-    assert words.left_or_end({"phase": "running"}) == ""
+    assert times.left_or_end(longer) == "it has run longer than its 5 earlier runs"
+    assert times.left_or_end({"phase": "running", "forecast": None}) == ""
+    assert times.left_or_end({"phase": "running"}) == ""
 
 
 def test_an_offer_says_when_it_would_start_and_end() -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mlp.rendering import job_picture, reasons, tables, words
+from mlp.rendering import ends, job_picture, rank_use, reasons, tables, times, words
 from mlp.rendering.format import amount, clock_time, memory, starts
 from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
 
@@ -41,7 +41,7 @@ def test_amounts_read_as_in_the_widget(write, rows):
 @pytest.mark.parametrize("told", USED)
 def test_the_usage_of_ranks_reads_as_in_the_widget(told):
     first = told["job"]["ranks"][0]
-    assert (words.used(told["job"]), words.cpu_used(first), words.memory_used(first)) == (
+    assert (rank_use.used(told["job"]), rank_use.cpu_used(first), rank_use.memory_used(first)) == (
         told["sentence"], told["cpu"], told["ram"],
     )  # fmt: skip
 
@@ -96,19 +96,19 @@ def test_a_waiting_job_without_an_estimate_says_why_there_is_none_everywhere():
 def test_a_rank_that_another_took_along_says_which():
     job = {"failure": {"rank": 1}}
     assert (
-        words.rank_state(job, {"rank": 0, "state": "stopped", "signal": 9}) == "stopped because rank 1 failed"
+        ends.rank_state(job, {"rank": 0, "state": "stopped", "signal": 9}) == "stopped because rank 1 failed"
     )
-    assert words.rank_state(job, {"rank": 1, "state": "failed", "exit_code": 3}) == "failed, exit code 3"
-    assert words.rank_state({}, {"rank": 0, "state": "stopped", "signal": 15}) == "stopped"
-    assert words.rank_state({}, {"rank": 0, "state": "stopped"}) == "never started"
-    assert words.rank_state({}, {"rank": 0, "state": "finished", "exit_code": 0}) == "finished"
+    assert ends.rank_state(job, {"rank": 1, "state": "failed", "exit_code": 3}) == "failed, exit code 3"
+    assert ends.rank_state({}, {"rank": 0, "state": "stopped", "signal": 15}) == "stopped"
+    assert ends.rank_state({}, {"rank": 0, "state": "stopped"}) == "never started"
+    assert ends.rank_state({}, {"rank": 0, "state": "finished", "exit_code": 0}) == "finished"
 
 
 def test_a_suspended_job_does_not_claim_to_have_waited_all_the_time():
     job = {"phase": "suspended", "submitted_at": (NOW - timedelta(seconds=139)).isoformat()}
-    assert words.age(job, NOW) == "submitted 2 min 19 s ago"
+    assert times.age(job, NOW) == "submitted 2 min 19 s ago"
     queued = {**job, "phase": "queued", "waiting_since": job["submitted_at"]}
-    assert words.age(queued, NOW) == "waits 2 min 19 s"
+    assert times.age(queued, NOW) == "waits 2 min 19 s"
 
 
 def ago(seconds: float) -> str:
@@ -124,16 +124,16 @@ def test_a_job_that_was_stopped_for_others_waits_since_then_and_has_run():
         "ran_s": 310.0,
         "waited_s": 5.0,
     }
-    assert words.age(job, NOW) == "waits 15 s, ran 5 min 10 s"
-    assert words.age({**job, "phase": "suspended", "waiting_since": None}, NOW) == "ran 5 min 10 s"
+    assert times.age(job, NOW) == "waits 15 s, ran 5 min 10 s"
+    assert times.age({**job, "phase": "suspended", "waiting_since": None}, NOW) == "ran 5 min 10 s"
     again = {**job, "phase": "running", "waiting_since": None, "started_at": ago(8)}
-    assert words.age(again, NOW) == "for 8 s, 5 min 18 s in all"
+    assert times.age(again, NOW) == "for 8 s, 5 min 18 s in all"
     dropped = {**job, "phase": "cancelled", "waiting_since": None, "finished_at": ago(0)}
-    assert words.age(dropped, NOW) == "ran 5 min 10 s"
-    assert words.ended(dropped).endswith("; it had run for 5 min 10 s.")
+    assert times.age(dropped, NOW) == "ran 5 min 10 s"
+    assert ends.ended(dropped).endswith("; it had run for 5 min 10 s.")
     done = {**again, "phase": "finished", "finished_at": ago(0), "ran_s": 318.0}
-    assert words.age(done, NOW) == "ran 5 min 18 s"
-    assert words.ended(done).endswith(" after 5 min 18 s.")
+    assert times.age(done, NOW) == "ran 5 min 18 s"
+    assert ends.ended(done).endswith(" after 5 min 18 s.")
 
 
 def test_a_job_that_is_about_to_start_tells_what_it_waited():
@@ -144,29 +144,29 @@ def test_a_job_that_is_about_to_start_tells_what_it_waited():
         "waited_s": 75.2,
         "ran_s": 0.0,
     }
-    assert words.age(job, NOW) == "waited 1 min 15 s"
+    assert times.age(job, NOW) == "waited 1 min 15 s"
 
 
 def test_a_saved_picture_of_an_older_hub_tells_what_it_knows():
-    assert words.age({"phase": "finished", "started_at": ago(20), "finished_at": ago(10)}, NOW) == "ran 10 s"
+    assert times.age({"phase": "finished", "started_at": ago(20), "finished_at": ago(10)}, NOW) == "ran 10 s"
 
 
 def test_the_time_left_follows_the_progress_of_the_current_attempt():
     job = {"phase": "running", "progress": 64, "started_at": ago(100), "restarts": 1}
     first = {**job, "restarts": 0, "progress_from": 0, "progress_since": ago(100)}
-    assert words.time_left(first, NOW) == "about 56 s left"
+    assert times.time_left(first, NOW) == "about 56 s left"
     later = {**job, "progress_from": 60, "progress_since": ago(60)}
-    assert words.time_left(later, NOW) == "about 9 min left"
-    assert words.time_left({**later, "progress": 61}, NOW) == ""
-    assert words.time_left({**job, "progress_from": 0, "progress_since": None}, NOW) == ""
+    assert times.time_left(later, NOW) == "about 9 min left"
+    assert times.time_left({**later, "progress": 61}, NOW) == ""
+    assert times.time_left({**job, "progress_from": 0, "progress_since": None}, NOW) == ""
 
 
 def test_of_a_job_that_just_began_no_time_left_is_said():
     job = {"phase": "running", "progress": 2, "progress_from": 0, "progress_since": ago(20)}
-    assert words.time_left(job, NOW) == ""  # it imported for long; the rest takes half a minute
-    assert words.time_left({**job, "progress": 50, "progress_since": ago(5)}, NOW) == ""
-    assert words.time_left({**job, "progress": 10}, NOW) == "about 3 min left"
-    assert words.time_left({**job, "progress_since": ago(90)}, NOW) == "about 1 h 13 min left"
+    assert times.time_left(job, NOW) == ""  # it imported for long; the rest takes half a minute
+    assert times.time_left({**job, "progress": 50, "progress_since": ago(5)}, NOW) == ""
+    assert times.time_left({**job, "progress": 10}, NOW) == "about 3 min left"
+    assert times.time_left({**job, "progress_since": ago(90)}, NOW) == "about 1 h 13 min left"
 
 
 def test_a_traceback_is_shown_once():
@@ -228,7 +228,7 @@ def test_why_of_a_job_that_was_stopped_says_for_whom_and_what_is_kept() -> None:
     assert lines[-1] == "With 900 jobs waiting no smaller request was tried."
     drawn = job_picture.text({"job": job_record(phase="queued"), "why": told})
     assert "stopped to make room for a job of team blue" in drawn
-    assert words.stopped({}) == words.stopped({"stopped": None}) == []
+    assert ends.stopped({}) == ends.stopped({"stopped": None}) == []
 
 
 def test_a_hint_to_a_smaller_request_warns_about_a_lost_checkpoint_in_the_same_sentence() -> None:
@@ -306,7 +306,7 @@ def test_the_state_of_a_waiting_job_is_one_word_and_the_reason_has_a_separate_co
     shown = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
     assert [(row["state"], row["why"]) for row in shown] == [
         ("queued", "place 2 in the queue; red may use 4 cpu; 4 in use"),
-        ("failed", words.failure(FAILED)),
+        ("failed", ends.failure(FAILED)),
     ]
 
 

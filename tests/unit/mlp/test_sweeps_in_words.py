@@ -19,7 +19,7 @@ from mlp.grammar.sweep_options import OWN, SWEEP
 from mlp.grammar.verbs import COMMAND, MAGIC, find, options_of
 from mlp.handles import sweeping
 from mlp.handles.compared_runs import RunPicture, RunsTable
-from mlp.rendering import sweep_picture, tables, words
+from mlp.rendering import ends, sweep_picture, tables, words
 from mlp.rendering.format import between
 from mlp_api.jobs.sweeps import SweepCreate, SweepExtend
 from support.clients.mlp_stand_in import NOW, job_record
@@ -271,7 +271,7 @@ def test_a_trial_that_was_stopped_early_is_not_said_to_be_cancelled_anywhere() -
         repr(RunPicture({"run": {**run, "params": {}}})),
         repr(tables.jobs([stopped])),
         words.state(stopped),
-        words.ended(stopped),
+        ends.ended(stopped),
         sweep_picture.trial_state(trial(1, state="stopped", phase="cancelled")),
     ]
     for text in shown:

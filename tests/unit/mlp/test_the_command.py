@@ -112,6 +112,27 @@ def test_a_job_that_has_not_ended_is_changed(world, capsys):
     assert main(["update", "digits", "--time-limit", "soon"]) == 2
 
 
+def test_a_note_is_attached_shown_and_removed(world, capsys):
+    world.jobs["digits"] = job_record()
+    assert main(["note", "digits", "with the", "larger batch"]) == 0
+    assert capsys.readouterr().out.strip() == "digits: with the larger batch"
+    assert main(["job", "digits"]) == 0
+    assert "  Note: with the larger batch\n" in capsys.readouterr().out
+    assert main(["note", "digits", "--", "--lr 0.1"]) == 0
+    assert capsys.readouterr().out.strip() == "digits: --lr 0.1"
+    assert main(["note", "digits", ""]) == 0
+    assert capsys.readouterr().out.strip() == "digits: no note"
+    assert main(["job", "digits"]) == 0
+    assert "Note" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [[], ["digits"], ["digits", "--user", "bob", "x"], ["digits", "--lr", "x"]])
+def test_a_note_without_a_job_or_a_text_is_refused_before_any_request(world, capsys, line):
+    assert main(["note", *line]) == 2
+    assert "note" in capsys.readouterr().err
+    assert not world.requests
+
+
 @pytest.mark.parametrize(
     "line",
     [

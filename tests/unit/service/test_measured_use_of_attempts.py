@@ -23,6 +23,14 @@ MEASURED = RankStatus(0, "worker", "n1", "finished", cpu_mean=0.25, ram_mean=100
     ("ranks", "used"),
     [
         ((MEASURED, MEASURED), MeasuredUse(500, 200, 10.0)),
+        (
+            (MEASURED, replace(MEASURED, cores_reported=True)),
+            MeasuredUse(500, 200, 10.0, cpu_reported=True),
+        ),
+        (
+            (replace(MEASURED, memory_reported=True), MEASURED),
+            MeasuredUse(500, 200, 10.0, ram_reported=True),
+        ),
         ((MEASURED, replace(MEASURED, cpu_mean=None)), None),
         ((MEASURED, replace(MEASURED, ram_mean=None)), None),
         ((), None),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import socket
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -182,3 +184,22 @@ def test_a_webhook_that_a_service_gave_out_is_known_by_itself(address: str, name
     assert name in str(found.service_name)
     more = "&" if "?" in address else "?"
     assert services.made(f"{address}{more}template=/etc/hostname") is None, "then it is a webhook like others"
+
+
+@pytest.mark.filterwarnings("ignore")  # of what the library imports
+def test_attack_tags_in_a_text_are_not_markup_for_a_service_that_reads_html(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[str] = []
+
+    def post(*_: object, data: str, **__: object) -> SimpleNamespace:
+        sent.append(json.loads(data)["text"])
+        return SimpleNamespace(status_code=200, content=b"", headers={})
+
+    monkeypatch.setattr("requests.post", post)
+    address = "tgram://123456789:AAFJtPQ4kL1sdfsdfsdfsdfsdfsdfsdfsdf/12315544/"
+    text = 'bob asks to join red: <b>now <a href="http://evil.example">log in</a>'
+    assert services.send({"address": address, "title": "A request", "body": text}) == {}
+    assert "<b>now" not in sent[0]
+    assert "<a href" not in sent[0], "a link that shows another address than its own"
+    assert "bob asks to join red" in sent[0]

@@ -176,3 +176,26 @@ async def test_each_kind_has_its_own_worker_and_uids_of_two_kinds_are_two_keys()
         b.add("a")
         await b.until(lambda: b.seen == ["a"])
         assert others == ["a"]
+
+
+async def test_keys_that_come_before_all_is_started_are_kept_and_worked_on_then() -> None:
+    queue, seen, done = WorkQueue(0.001, 0.004), list[str](), asyncio.Event()
+
+    async def work(uid: str) -> bool:
+        seen.append(uid)
+        if len(seen) == 2:
+            done.set()
+        return False
+
+    queue.serve("thing", work)
+    queue.add(("thing", "before it is open"))
+    queue.open()
+    for uid in ("a", "b", "a"):
+        queue.add(("thing", uid))
+    for _ in range(10):
+        await asyncio.sleep(0)  # as many turns of the loop as a worker would need
+    assert (seen, queue.depth["waiting"]) == ([], 2)
+    queue.start()
+    await done.wait()
+    assert seen == ["a", "b"]
+    await queue.stop()

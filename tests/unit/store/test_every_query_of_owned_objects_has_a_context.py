@@ -38,7 +38,7 @@ TELLS_NO_ROW = {
     Models: {"next_version", "in_phases", "put", "change_stage", "remove"},
     Apps: {"count", "free_port", "put", "remove"},
     Runs: {
-        "put_origin", "put_data", "put_params", "put_trial", "put_summary", "put_summaries", "reopen", "forget_metrics", "write",  # of a job that the caller has
+        "put_origin", "put_data", "put_params", "put_trial", "put_summary", "put_summaries", "reopen", "forget_metrics", "set_tags",  # of a job that the caller has
         "origin", "text", "tags", "names", "totals", "ends", "summary", "summaries",  # what is beside jobs whose uids the caller has
         "unsummed", "delete_unused_texts",  # of all, for who sums up and who looks after what nobody has any more
         "ended_since",  # of all, for who exports traces to the operator's collector

@@ -7,12 +7,12 @@ costs no more than others.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 
 from mlp_hub.api.auth.principal import CallerKind, Principal
+from mlp_hub.background import BackgroundTasks
 from mlp_hub.store.database import Database
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class TokenUses:
         self._clock = clock
         self._monotonic = monotonic
         self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
-        self._writing: set[asyncio.Task[None]] = set()
+        self._writing = BackgroundTasks()
 
     def note(self, principal: Principal, key: bytes, address: str) -> None:
         """Note that a token was used from an address; nobody waits for it.
@@ -50,9 +50,7 @@ class TokenUses:
         self._known.move_to_end(key)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
-        task = asyncio.ensure_future(self._write(key, token, principal.name, address))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        self._writing.start(self._write(key, token, principal.name, address))
 
     async def uses_of(
         self, user: str, tokens: Collection[str] | None = None

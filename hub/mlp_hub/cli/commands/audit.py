@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import UsageFailure
 from mlp_hub.domain.dimensions import DIMENSIONS
-from mlp_hub.domain.text import escaped
+from mlp_hub.domain.text import escaped, escaped_json
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -32,7 +32,9 @@ def audit(settings: Settings, filters: dict[str, str | None], *, lines: int, as_
         raise UsageFailure(say("--lines is {lines}; it must be 1 to {most}", lines=lines, most=MOST))
     found = [entry for page in pages(settings, query_of(filters), lines) for entry in page]
     for entry in reversed(found):
-        sys.stdout.write((json.dumps(entry, ensure_ascii=False) if as_json else line(entry)) + "\n")
+        sys.stdout.write(
+            (escaped_json(json.dumps(entry, ensure_ascii=False)) if as_json else line(entry)) + "\n"
+        )
     if not found:
         hint(filters)
     return 0

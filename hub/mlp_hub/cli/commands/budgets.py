@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import UsageFailure
-from mlp_hub.domain.text import escaped
+from mlp_hub.domain.text import escaped, escaped_json
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -48,7 +48,7 @@ def list_(settings: Settings, *, as_json: bool) -> int:
     """Print the budgets of all teams."""
     found = ask_service(settings, "GET", "/budgets").json()
     if as_json:
-        sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps(found, indent=2, ensure_ascii=False)) + "\n")
         return 0
     sys.stdout.write("".join(line(one) + "\n" for one in found) or say("no team has a budget") + "\n")
     return 0

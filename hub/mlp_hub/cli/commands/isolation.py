@@ -10,6 +10,7 @@ from urllib.parse import quote
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.state import state_dir
+from mlp_hub.domain.text import escaped_json
 from mlp_hub.isolation import KeyStore, KeyUnknownError, roots_of
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -27,7 +28,7 @@ def show(settings: Settings, *, as_json: bool) -> int:
         after = f"&cursor={quote(page.following, safe='')}"
     rows = [{name: one[name] for name in ("name", "isolation", "data_root", "move")} for one in found]
     if as_json:
-        sys.stdout.write(json.dumps(rows, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps(rows, indent=2, ensure_ascii=False)) + "\n")
         return 0
     for row in rows:
         sys.stdout.write(line(row) + "\n")

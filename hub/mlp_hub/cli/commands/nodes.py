@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mlp_hub.cli.commands.accounts import ask_service
-from mlp_hub.domain.text import escaped
+from mlp_hub.domain.text import escaped, escaped_json
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -17,7 +17,7 @@ def show(settings: Settings, *, as_json: bool) -> int:
     """Print the nodes, with the faults of each."""
     found: list[dict[str, Any]] = ask_service(settings, "GET", "/nodes").json()
     if as_json:
-        sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps(found, indent=2, ensure_ascii=False)) + "\n")
         return 0
     for node in found:
         wrong = ", ".join(

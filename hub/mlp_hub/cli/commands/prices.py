@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import UsageFailure
 from mlp_hub.domain.accounting.days import read_month
-from mlp_hub.domain.text import escaped
+from mlp_hub.domain.text import escaped, escaped_json
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -66,7 +66,7 @@ def report(settings: Settings, *, month: str | None, tenant: str | None) -> int:
 
 def _print(listed: dict[str, Any], *, as_json: bool) -> int:
     if as_json:
-        sys.stdout.write(json.dumps(listed, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps(listed, indent=2, ensure_ascii=False)) + "\n")
         return 0
     for period in listed["periods"]:
         sys.stdout.write(line(period, listed["currency"]) + "\n")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import UsageFailure
-from mlp_hub.domain.text import escaped
+from mlp_hub.domain.text import escaped, escaped_json
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -28,7 +28,7 @@ def show(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
     found: list[dict[str, Any]] = ask_service(settings, "GET", "/runtimes").json()
     own = [r for r in found if r["tenant"] is not None and tenant in (None, r["tenant"])]
     if as_json:
-        sys.stdout.write(json.dumps(own, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps(own, indent=2, ensure_ascii=False)) + "\n")
         return 0
     for one in own:
         sys.stdout.write(line(one) + "\n")

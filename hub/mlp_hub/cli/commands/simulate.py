@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mlp_hub.cli.commands.accounts import ask_service
 from mlp_hub.cli.errors import CommandFailed, UsageFailure
+from mlp_hub.domain.text import escaped_json
 from mlp_hub.gc_tuning import spare_the_collector
 from mlp_hub.scheduler.policy import POLICIES
 from mlp_hub.settings import Settings
@@ -47,7 +48,7 @@ def simulate(source: str, *, as_json: bool, policy: str | None = None, plot: str
     simulation = Simulation(scenario, clock=time.perf_counter, recorder=chart)
     for line in simulation.lines():
         if as_json:
-            sys.stdout.write(json.dumps(line, ensure_ascii=False) + "\n")
+            sys.stdout.write(escaped_json(json.dumps(line, ensure_ascii=False)) + "\n")
     if not as_json:
         sys.stdout.write(tables(simulation.tally))
     if chart is not None and plot is not None:
@@ -82,7 +83,7 @@ def export(settings: Settings, what: str, *, as_json: bool) -> int:
     said, begin = found.pop("remarks"), datetime.fromisoformat(found.pop("begin"))
     notes = found.pop("notes")
     if as_json:
-        sys.stdout.write(json.dumps(found, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps(found, ensure_ascii=False)) + "\n")
         return 0
     span = what if what == "now" else f"the last {what} days"
     lines = [f"The hub of {settings.home}, {span}.", f"Seconds count from {_moment(begin)}.", *said]

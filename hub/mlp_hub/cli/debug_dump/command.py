@@ -35,7 +35,7 @@ def debug_dump(settings: Settings, file: Path | None, *, lines: int) -> int:
         )
     path = file or Path(time.strftime("mlp-hub-debug-%Y%m%d-%H%M%S.tar.gz"))
     try:
-        names, unknown = known.names(settings.service_db_url), ""
+        names, unknown = known.names(settings.service_db_url, settings.hub_db_url), ""
     except (sa.exc.SQLAlchemyError, OSError) as error:
         # without the names nothing that may contain one can leave
         names, unknown = {}, str(getattr(error, "orig", None) or error)

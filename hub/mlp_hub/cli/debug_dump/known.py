@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -34,6 +34,18 @@ NAMED: tuple[tuple[str, str, str], ...] = (
     ("tag", "run_tag", "tag"),
 )
 """What its names become, table and column."""
+_LOGGED: Mapping[str, str] = {
+    **dict.fromkeys(("user", "member", "join", "server", "notifications"), "user"),
+    **dict.fromkeys(("tenant", "quota", "budget"), "team"),
+    **dict.fromkeys(("dataset", "data"), "stored"),
+    **{
+        kind: kind for kind in ("job", "sweep", "model", "app", "environment", "runtime", "booking", "secret")
+    },
+}
+"""Replacements of names in the audit log by the beginning of an action: logs also have names of deleted objects."""
+_LOGINS = (("user", "users", "name"), ("user", "users_info", "username"))
+"""Replacements of names in the hub's own database, which also has people without approval."""
+_PARTS = re.compile(r"[^\s/@:]+")
 COMMON = frozenset(
     [
         "default",
@@ -100,21 +112,55 @@ _OF_SECRETS = ("_secrets", "_secret_file", "_key", "_cert", "_certificate")
 """Ends of the names of settings whose files have secrets, so that a new one needs no line here. A certificate's file may have its key."""
 
 
-def names(url: str) -> dict[str, str]:
-    """Return each name in the platform's database with its replacement, such as `user-3`; raises as `reading` does."""
+def names(url: str, logins: str = "") -> dict[str, str]:
+    """Return each name in the platform's database with its replacement, such as `user-3`; raises as `reading` does.
+
+    `logins` is the hub's own database, whose names are left out if it cannot be read.
+    """
     found: dict[str, str] = {}
     with reading(url) as connection:
-        there = set(sa.inspect(connection).get_table_names())
-        for kind, table, column in NAMED:
-            if table not in there:
-                continue
-            values = connection.scalars(
-                sa.select(sa.column(column, sa.String)).select_from(sa.table(table)).distinct()
-            )
-            for number, name in enumerate(sorted({str(value) for value in values if value}), 1):
-                if len(name) > 1 and name.lower() not in COMMON:
-                    found.setdefault(name, f"{kind}-{number}")
+        for kind, values in _named(connection, NAMED):
+            _add(found, kind, values)
+        for kind, values in _logged(connection).items():
+            _add(found, f"former-{kind}", values)
+    if logins:
+        with contextlib.suppress(sa.exc.SQLAlchemyError, OSError), reading(logins) as connection:
+            for kind, values in _named(connection, _LOGINS):
+                _add(found, f"other-{kind}", values)
     return found
+
+
+def _named(
+    connection: sa.Connection, places: Iterable[tuple[str, str, str]]
+) -> Iterator[tuple[str, set[str]]]:
+    there = set(sa.inspect(connection).get_table_names())
+    for kind, table, column in places:
+        if table in there:
+            query = sa.select(sa.column(column, sa.String)).select_from(sa.table(table)).distinct()
+            yield kind, {str(value) for value in connection.scalars(query) if value}
+
+
+def _logged(connection: sa.Connection) -> dict[str, set[str]]:
+    """Return the names in the audit log by their kinds."""
+    found: dict[str, set[str]] = {"user": set(), "team": set()}
+    if "audit" not in sa.inspect(connection).get_table_names():
+        return found
+    columns = [sa.column(name, sa.String) for name in ("action", "object", "actor", "tenant")]
+    query = sa.select(*columns).select_from(sa.table("audit")).distinct()
+    for row in connection.execute(query):
+        kind = _LOGGED.get(str(row.action).partition(".")[0])
+        if kind is not None:
+            found.setdefault(kind, set()).update(_PARTS.findall(str(row.object)))
+        found["user"].add(str(row.actor))
+        if row.tenant:
+            found["team"].add(str(row.tenant))
+    return found
+
+
+def _add(found: dict[str, str], kind: str, values: Iterable[str]) -> None:
+    for number, name in enumerate(sorted(values), 1):
+        if len(name) > 1 and not name.isdigit() and name.lower() not in COMMON:
+            found.setdefault(name, f"{kind}-{number}")
 
 
 def secrets(settings: Settings) -> Iterator[str]:

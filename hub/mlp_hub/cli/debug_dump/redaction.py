@@ -27,6 +27,14 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _SECRET_KEY = re.compile(r"(?i)(password|passwd|secret|token|api_?key|credential)")
 _TREES = re.compile(r"(/(?:homes|jobs|datasets|models|data|files|user|contents)/)[^\s\"',;)\]]+")
 """Paths of tenants: people choose the names after these."""
+_CALLED = re.compile(
+    r"(/(?:users|groups|tenants|members|joins|services|accounts|apps|sweeps|environments|runtimes|secrets|bookings|quota_requests"
+    r"|tokens|keys|spawn|spawn-pending)/)([^\s/?:\"',;)\]]+)"
+)
+"""Names in paths of requests. A refused request has a line too, perhaps with the name of an object that does not exist."""
+_TRIED = re.compile(r"(Failed login for )[^\n\[]*")
+"""Names of failed logins: some are passwords in the wrong field."""
+_REPLACED = re.compile(r"(?:[a-z]+-)+[0-9]+|mlp|hub|<.*")
 _ADDRESS = re.compile(
     r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9a-fA-F:]*:[0-9a-fA-F:]+:[0-9a-fA-F:.]*)(?![\w.:])"
 )
@@ -51,7 +59,10 @@ class Redactor:
             text = form.sub(put, text)
         text = _TREES.sub(r"\1<path>", text)
         text = _ADDRESS.sub(self._address, text)
-        return _WORD.sub(self._word, text)
+        text = _TRIED.sub(r"\1<name> ", _WORD.sub(self._word, text))
+        return _CALLED.sub(
+            lambda found: found[1] + (found[2] if _REPLACED.fullmatch(found[2]) else "<name>"), text
+        )
 
     def value(self, value: Any) -> Any:
         """Return a JSON value with all of its texts, keys too, as `text` makes them. The text of a key that names a secret is left out whole."""

@@ -12,9 +12,9 @@ from mlp_hub import in_cluster
 from mlp_hub.cli.doctor.checks import FAIL, OK, WARN, Check
 from mlp_hub.cli.errors import MachineFailure
 from mlp_hub.domain.errors import MessageError
-from mlp_hub.executors.kubernetes import prewarming
 from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT
 from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
+from mlp_hub.executors.kubernetes.nodes import prewarming
 from mlp_hub.executors.kubernetes.nodes.faults import conditions_of
 from mlp_hub.executors.kubernetes.operators import discover
 from mlp_hub.executors.kubernetes.probes.operators import at_work

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from mlp_hub.cli.doctor.checks import FAIL, OK, WARN, Check
 from mlp_hub.outbound import alertmanager
@@ -13,20 +14,31 @@ from mlp_hub.outbound.posting import ExportTarget, TargetAnswer
 from mlp_hub.service.audit.receivers import check_lines, check_syslog
 from mlp_hub.service.config import AlertmanagerPolicy, ExportPolicy, SyslogReceiver
 from mlp_hub.settings import Settings, SettingsError
-from mlp_hub.site_receivers import alertmanager_of, exports_of, syslog_of
+from mlp_hub.site_receivers import alertmanager_of, check_heads_webhook, exports_of, syslog_of
 from mlp_language.render import say
 
 _UNREACHABLE = (OSError, UnicodeError)  # of a name that is no name of a host
 
 
 def audit_receivers(settings: Settings) -> list[Check]:
-    """Tell whether entries of the audit log can be shipped; nothing where none are. It sends no entry."""
+    """Tell whether heads of the audit log may be posted, and its entries shipped; nothing where none are. It sends nothing."""
     found = []
+    if settings.audit_webhook:
+        found.append(_heads(settings))
     if (receiver := syslog_of(settings)) is not None:
         found.append(_syslog(receiver, settings.audit_ship_syslog))
     if settings.audit_ship_file is not None:
         found.append(_file(settings.audit_ship_file))
     return found
+
+
+def _heads(settings: Settings) -> Check:
+    try:
+        check_heads_webhook(settings)
+    except SettingsError as error:
+        return Check("audit", FAIL, str(error), say("Correct this setting."))
+    host = urlsplit(settings.audit_webhook).hostname or ""
+    return Check("audit", OK, say("heads of the audit log may be posted to {place}", place=host))
 
 
 def _syslog(receiver: SyslogReceiver, place: str) -> Check:

@@ -63,6 +63,7 @@ def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = (
     `take` has `belonging.NEW_DATABASE` or `NEW_EXECUTOR` where the directory has to adopt the one of
     the settings.
     """
+    _check_receivers(settings)
     progress, ground = Progress(5), GROUNDS[settings.runs.ground]
     with progress.step(say("state")) as told:
         mind = [*state_dir.prepare(settings), *uids.claim(settings)]
@@ -100,6 +101,7 @@ def up(settings: Settings, environ: Mapping[str, str], take: Collection[str] = (
 
 def supervise(settings: Settings, environ: Mapping[str, str], take: Collection[str] = ()) -> NoReturn:
     """Run the supervisor in the foreground, for systemd and containers; a child does the rest of `up`. `take` as there."""
+    _check_receivers(settings)
     mind = [*state_dir.prepare(settings), *uids.claim(settings)]
     # until the supervisor takes this process's place; the child, which has it too, holds it until all answers
     with state_dir.exclusive(settings, _say):
@@ -137,6 +139,15 @@ def _settle(settings: Settings) -> None:
     note = copies.settle(settings)
     if note is not None:
         _say(say("note: {what}", what=note))
+
+
+def _check_receivers(settings: Settings) -> None:
+    """Refuse an address of the operator that the sending process would refuse each time. Raises `SettingsError`."""
+    if not settings.audit_webhook:
+        return
+    from mlp_hub.site_receivers import check_heads_webhook  # noqa: PLC0415 - libraries that most hubs do not need here
+
+    check_heads_webhook(settings)
 
 
 def _check_belonging(settings: Settings, take: Collection[str]) -> list[str]:

@@ -35,7 +35,8 @@ MOST_BLOCKS = 2**40
 class HeldSums(NamedTuple):
     """Sums: held, used, and the part of the held amounts whose use was measured.
 
-    cpu and gpu in thousandths times milliseconds, ram in MiB times milliseconds, rom in blocks times seconds.
+    cpu and gpu in thousandths times milliseconds, ram in MiB times milliseconds, rom in blocks times seconds. Of the measured part,
+    `reported` is that of work whose use is its own report alone, and `unknown` that of which nobody knows whether it is.
     """
 
     cpu: int = 0
@@ -46,10 +47,24 @@ class HeldSums(NamedTuple):
     cpu_measured: int = 0
     ram_used: int = 0
     ram_measured: int = 0
+    cpu_reported: int = 0
+    cpu_unknown: int = 0
+    ram_reported: int = 0
+    ram_unknown: int = 0
 
     def plus(self, other: HeldSums) -> HeldSums:
         """Return the sum."""
         return HeldSums(*map(add, self, other))
+
+    @property
+    def cpu_idle(self) -> int:
+        """The measured part that was not used."""
+        return max(self.cpu_measured - self.cpu_used, 0)
+
+    @property
+    def ram_idle(self) -> int:
+        """The same of memory."""
+        return max(self.ram_measured - self.ram_used, 0)
 
     @property
     def is_nothing(self) -> bool:
@@ -75,7 +90,8 @@ class LedgerSpan:
     """A holder's amount from `begins` to `ends`, in seconds since the epoch.
 
     `counted` is the moment up to which an earlier span has it. `cpu_used` (thousandths of a core) and `ram_used` (MiB) are
-    the means since `ran_from`; None where nobody measured them. `attempt` is that of a job.
+    the means since `ran_from`; None where nobody measured them. `cpu_reported` and `ram_reported`: the mean is the work's own
+    report; None where nobody knows. `attempt` is that of a job.
     """
 
     applier: str
@@ -94,6 +110,8 @@ class LedgerSpan:
     ram_used: int | None = None
     ran_from: float | None = None
     attempt: str | None = None
+    cpu_reported: bool | None = None
+    ram_reported: bool | None = None
 
     @property
     def account(self) -> UsageAccount:
@@ -125,15 +143,19 @@ class LedgerSpan:
             seen = max(high - max(low, first), 0) if measured else 0
             used = max(high - max(low, ran), 0) if measured else 0
             seconds = high // MILLI - max(low, begin) // MILLI if ms else 0
+            cpu, ram = min(self.cpu, MOST), min(self.ram, MOST)
             held = HeldSums(
-                min(self.cpu, MOST) * ms,
-                0,
-                min(self.ram, MOST) * ms,
-                min(-(-self.rom // BLOCK), MOST_BLOCKS) * seconds,
-                min(self.cpu_used or 0, MOST) * used,
-                min(self.cpu, MOST) * seen,
-                min(self.ram_used or 0, MOST) * used,
-                min(self.ram, MOST) * seen,
+                cpu=cpu * ms,
+                ram=ram * ms,
+                rom=min(-(-self.rom // BLOCK), MOST_BLOCKS) * seconds,
+                cpu_used=min(self.cpu_used or 0, MOST) * used,
+                cpu_measured=cpu * seen,
+                ram_used=min(self.ram_used or 0, MOST) * used,
+                ram_measured=ram * seen,
+                cpu_reported=cpu * seen if self.cpu_reported else 0,
+                cpu_unknown=cpu * seen if self.cpu_reported is None else 0,
+                ram_reported=ram * seen if self.ram_reported else 0,
+                ram_unknown=ram * seen if self.ram_reported is None else 0,
             )
             for number, (kind, gpu) in enumerate(self._gpus()):
                 part = held if number == 0 else NOTHING_HELD

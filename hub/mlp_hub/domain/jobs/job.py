@@ -350,6 +350,8 @@ class RankStatus:
     ram_mean: int | None = None  # MiB
     ram_peak: int | None = None
     reported: bool = False  # a part of its use is known by the job's own report alone
+    cores_reported: bool = False  # `cpu_mean` is, once it has ended
+    memory_reported: bool = False  # `ram_mean` is
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +390,7 @@ class Job:
     idle: GpuIdle | None = (
         None  # while it runs: the GPUs that it holds and does not use, where its team has a policy
     )
+    note: str = ""  # what its owner wrote about it; also the note of the run
     version: int = 0  # grows with each stored change
 
     @property

@@ -32,7 +32,8 @@ ALERT_MACHINE = Machine(
 class Alert:
     """Alert of a rule with these labels. Times are seconds since the epoch; `tenant` is empty where it is about the platform.
 
-    `told_platform` and `told_tenant`: the platform's administrators, or those of the tenant, were told that it fires.
+    `told_platform` and `told_tenant`: the platform's administrators, or those of the tenant, were told that it fires, and not yet that it is
+    over. `again_platform` and `again_tenant`: they are told again if it fires after a silence.
     """
 
     id: int
@@ -46,6 +47,13 @@ class Alert:
     resolved_at: float | None = None
     told_platform: bool = False
     told_tenant: bool = False
+    again_platform: bool = False
+    again_tenant: bool = False
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether it is over, and somebody who was told that it fires does not know that."""
+        return self.state is AlertState.RESOLVED and (self.told_platform or self.told_tenant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +76,14 @@ class AlertSilence:
         """Return whether an alert matches and the silence is not over."""
         return now < self.ends_at and self.rule in ("", alert.rule) and self.tenant in ("", alert.tenant)
 
-    def untold(self, alert: Alert) -> Alert:
-        """Return an alert that fires as one of which the people whom the silence is for were not told.
+    def repeated(self, alert: Alert) -> Alert:
+        """Return an alert that fires as one of which the people whom the silence is for are told again.
 
-        So they are told once the silence is over, by itself or by hand, if the alert still fires. Alertmanager does the same when
+        They are told once the silence is over, by itself or by hand, if the alert still fires. Alertmanager does the same when
         it repeats its notifications.
         """
-        return replace(alert, told_tenant=False, told_platform=alert.told_platform and self.of_team)
+        return replace(
+            alert,
+            again_tenant=alert.told_tenant,
+            again_platform=alert.again_platform if self.of_team else alert.told_platform,
+        )

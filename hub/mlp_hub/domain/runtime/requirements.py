@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import re
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_language.message import Message, msg
 
@@ -70,6 +68,8 @@ def _uncommented(line: str) -> str:
 
 
 def _checked(line: str, number: int) -> str:
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - many hubs make no environment
+
     why = _unlike(line)
     if why is None:
         try:

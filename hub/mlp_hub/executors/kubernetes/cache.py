@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.kubernetes.attempt_claims import CLAIM, AttemptClaim, claim_of
 from mlp_hub.executors.kubernetes.stages import refined
@@ -83,7 +84,7 @@ class Cache:
             self._on_group,
         )
         self._has_groups = POD_GROUPS in kinds
-        self._running: list[asyncio.Task[None]] = []
+        self._watches = [BackgroundTask(copy.run) for copy in self._copies]
 
     @property
     def _copies(self) -> Sequence[Reflector[Any]]:
@@ -92,8 +93,8 @@ class Cache:
 
     def begin(self) -> None:
         """Begin to watch, where that is not done."""
-        if not self._running:
-            self._running = [asyncio.ensure_future(copy.run()) for copy in self._copies]
+        for watch in self._watches:
+            watch.start()
 
     async def synced(self) -> None:
         """Return once all was seen. Raises `ClusterUnreachable`, or the cluster's other error about a watch."""
@@ -115,10 +116,7 @@ class Cache:
 
     async def close(self) -> None:
         """Stop watching, until `begin` is called again: then everything is read again."""
-        running, self._running = self._running, []
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await asyncio.gather(*(watch.stop() for watch in self._watches))
         for copy in self._copies:
             copy.unsync()
 

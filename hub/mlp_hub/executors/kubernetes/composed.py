@@ -8,12 +8,13 @@ from typing import Self
 
 from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.executors.base import LaunchSpec, Observation, TenantPlace
-from mlp_hub.executors.kubernetes import pod_problems, prewarming
+from mlp_hub.executors.kubernetes import pod_problems
 from mlp_hub.executors.kubernetes.cache import SYNC_S
 from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
 from mlp_hub.executors.kubernetes.external.admission_gate import AdmissionGate
 from mlp_hub.executors.kubernetes.external.attempts import ExternalAttempts
 from mlp_hub.executors.kubernetes.installation import Installation
+from mlp_hub.executors.kubernetes.nodes import prewarming
 from mlp_hub.executors.kubernetes.nodes.cluster_nodes import ClusterNodes
 from mlp_hub.executors.kubernetes.operators import OperatorWays, discover
 from mlp_hub.executors.kubernetes.tenancy.keeper import TenantKeeper

@@ -20,8 +20,8 @@ from dataclasses import replace
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.domain.jobs.idle_gpus import WORKS_CORES, WORKS_GPU
 from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.executors.base import (
     AttemptKey,
@@ -31,14 +31,12 @@ from mlp_hub.executors.base import (
     DiskUse,
     LaunchSpec,
     Observation,
-    most_of,
 )
 from mlp_hub.executors.external import ExternalJobs
-from mlp_hub.executors.kubernetes import no_pods, pod_problems, records
+from mlp_hub.executors.kubernetes import pod_problems, records
 from mlp_hub.executors.kubernetes.app_keys import AppKeys
 from mlp_hub.executors.kubernetes.attempt_claims import (
     END,
-    About,
     AttemptClaim,
     End,
     about_of,
@@ -51,12 +49,14 @@ from mlp_hub.executors.kubernetes.creating import created, created_unread
 from mlp_hub.executors.kubernetes.fence import ClusterFence
 from mlp_hub.executors.kubernetes.gang import Gang, describe
 from mlp_hub.executors.kubernetes.installation import APP_PORT, Installation
-from mlp_hub.executors.kubernetes.metering.believed import PodUse
+from mlp_hub.executors.kubernetes.metering.attempt_work import AttemptWorkMeter
 from mlp_hub.executors.kubernetes.metering.gpu_metrics import GpuMetrics
 from mlp_hub.executors.kubernetes.metering.pod_meter import PodMeter
+from mlp_hub.executors.kubernetes.no_pods import AttemptComplaints
 from mlp_hub.executors.kubernetes.nodes.measured import NodeMeter
 from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
 from mlp_hub.executors.kubernetes.operators import OperatorWays
+from mlp_hub.executors.kubernetes.put_off import ActsPutOff
 from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
 from mlp_hub.executors.node_use import NodeUse
@@ -78,10 +78,6 @@ LOOKERS = 4
 """Tuning: threads that look at files of ranks: threads, for how long one waits for a slow volume."""
 ENDS_S = 2.0
 """Tuning: seconds for an ended attempt's pods to end: API calls to remove them, for their extra time."""
-AGAIN_S = 3.0
-"""Tuning: seconds until an act is tried again that found no cluster, though no watch was cut: requests, for how late a short outage is over."""
-LATEST_AGAIN_S = 60.0
-"""Tuning: the same for one that found none again and again, each time after twice as long."""
 
 
 class KubernetesExecutor(SharedVolumeLogs):
@@ -100,6 +96,7 @@ class KubernetesExecutor(SharedVolumeLogs):
     serves = True
     drains = False
     limits = False
+    measures = False
 
     def __init__(
         self,
@@ -122,30 +119,26 @@ class KubernetesExecutor(SharedVolumeLogs):
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
         self.workspace = SharedVolumeWorkspace(at.directories, self._fence)
         self._tending = SyncLoop(self._advance)
-        self._put_off: set[str] = set()
-        self._gpu_looks: dict[str, dict[int, int]] = {}  # of ranks, at the last look at their work
-        self._again: asyncio.TimerHandle | None = None
-        self._again_s = AGAIN_S
-        self._closed = False
+        self._put_off = ActsPutOff(self._changed, lambda: self._cache.trouble is not None)
         self._cache = Cache(
             client,
             at.selector,
             ways.served,
             self._tending.news,
             self._vanished,
-            answers_again=self._answers_again,
+            answers_again=self._put_off.answers_again,
         )
         gpus = at.gpu_metrics and GpuMetrics(client, at.gpu_metrics, at.gpu_metrics_job, f"{at.name}-")
-        self._pod_meter = PodMeter(
-            client, f"{at.selector},{names.ATTEMPT}", self._cache.rank_of, gpus or None
-        )
+        pods = PodMeter(client, f"{at.selector},{names.ATTEMPT}", self._cache.rank_of, gpus or None)
+        self._work = AttemptWorkMeter(self._cache, at.directories, pods, self._look)
         self._epoch = 0  # of the service that this one works for
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._final: dict[str, tuple[str, Observation]] = {}  # by attempt: the claim's uid, and how it ended
         self._lost: dict[str, Observation] = {}  # whose claims went without us
-        self._complaints: dict[str, tuple[float, pod_problems.Complaint | None]] = {}
-        self._events = no_pods.EventsOfNamespaces(client)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._complaints = AttemptComplaints(client, clock)
+        self._tasks = [
+            BackgroundTask(work) for work in (self._fence.copy.run, self._tend_all, self._work.run)
+        ]
         self._lookers = ThreadPoolExecutor(LOOKERS, "attempts")
 
     # -- the interface
@@ -231,7 +224,7 @@ class KubernetesExecutor(SharedVolumeLogs):
     def address(self, attempt: str) -> str:
         """Return where its pod listens, and by which key that is known; nothing while there is none."""
         claim = self._cache.claims.get(attempt)
-        key = "" if claim is None else self._key_of(claim.about)
+        key = "" if claim is None else self._app_keys.of(claim.about)
         if claim is None or not key:
             return ""
         for pod in self._cache.pods(claim):
@@ -253,8 +246,9 @@ class KubernetesExecutor(SharedVolumeLogs):
                 self._cache.removing(claim)
                 await self._client.delete(CONFIG_MAPS, claim.name, claim.namespace, uid=claim.uid)
                 self._cache.forget(claim)
-            for memory in (self._final, self._lost, self._tending.last, self._complaints):
+            for memory in (self._final, self._lost, self._tending.last):
                 memory.pop(attempt, None)
+            self._complaints.forget(attempt)
         self._locks.pop(attempt, None)
 
     async def observe(self, attempts: Sequence[str]) -> Mapping[str, Observation]:
@@ -275,40 +269,7 @@ class KubernetesExecutor(SharedVolumeLogs):
 
     async def work_of(self, attempts: Collection[str]) -> Mapping[str, AttemptWork]:
         """Return the work of GPUs and processors as the cluster measures it, else as ranks wrote it since the last look."""
-        claims = [claim for one in attempts if (claim := self._cache.claims.get(one)) is not None]
-        found = {claim.attempt: await self._look(self._work, claim) for claim in claims}
-        self._gpu_looks = {one: looks for one, (_, looks) in found.items()}
-        return {claim.attempt: self._believed(claim, found[claim.attempt][0]) for claim in claims}
-
-    def _work(self, claim: AttemptClaim) -> tuple[AttemptWork, dict[int, int]]:
-        about = claim.about
-        ranks = records.read(self._directories.workspace(about.of_run), claim.attempt, len(about.roles))
-        running = {n: one.use or records.RankUse() for n, one in ranks.items() if one.state == "running"}
-        before = self._gpu_looks.get(claim.attempt, {})
-        gpus = [use.gpu if use.gpu_looks != before.get(n, 0) else None for n, use in running.items()]
-        cores = [use.cpu for use in running.values()]
-        unseen: list[float | None] = [None] * (len(about.roles) - len(ranks))
-        work = AttemptWork(
-            most_of(gpus + unseen, WORKS_GPU), most_of(cores + unseen, WORKS_CORES), True, True
-        )
-        return work, {n: use.gpu_looks for n, use in running.items()}
-
-    def _believed(self, claim: AttemptClaim, told: AttemptWork) -> AttemptWork:
-        """Return the work of an attempt by the cluster's measures of the pods that run, as far as there are any."""
-        ranks = {pod.rank for pod in self._cache.pods(claim) if pod.rank is not None and not pod.over}
-        keys = [(names.label_value(claim.attempt), rank) for rank in ranks]
-        gpu = most_of(map(self._pod_meter.gpu_of, keys), WORKS_GPU)
-        uses = map(self._pod_meter.use_of, keys)
-        cores = most_of((None if use is None else use.cpu for use in uses), WORKS_CORES)
-        if gpu is not None:
-            told = replace(told, gpu=gpu, gpu_reported=False)
-        return told if cores is None else replace(told, cores=cores, cores_reported=False)
-
-    def _measured(self, claim: AttemptClaim) -> Mapping[int, PodUse]:
-        """Return the use of the ranks of an attempt that the cluster has measured."""
-        label = names.label_value(claim.attempt)
-        found = {rank: self._pod_meter.use_of((label, rank)) for rank in range(len(claim.about.roles))}
-        return {rank: use for rank, use in found.items() if use is not None}
+        return await self._work.work_of(attempts)
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call back with an attempt id, on the event loop, whenever looking again is worth it."""
@@ -316,15 +277,9 @@ class KubernetesExecutor(SharedVolumeLogs):
 
     async def close(self) -> None:
         """Stop watching; running attempts continue."""
-        self._closed = True
+        self._put_off.close()
         await self._meter.close()
-        if self._again is not None:
-            self._again.cancel()
-            self._again = None
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(task.stop() for task in self._tasks))
         await self._cache.close()
 
     # -- acts
@@ -338,29 +293,20 @@ class KubernetesExecutor(SharedVolumeLogs):
                 yield
         except OutOfReach:
             self._put_off.add(attempt)
-            if self._again is None and not self._closed:
-                self._again = asyncio.get_running_loop().call_later(self._again_s, self._try_again)
-                self._again_s = min(2 * self._again_s, LATEST_AGAIN_S)
             raise
         else:
-            self._again_s = AGAIN_S
+            self._put_off.succeeded()
 
-    def _try_again(self) -> None:
-        """Have what was put off tried again. A watch that is down does so when it is back; an outage that cut none is noticed here alone."""
-        self._again = None
-        if self._cache.trouble is None:
-            self._answers_again()
-
-    def _answers_again(self) -> None:
-        """Look again at attempts for which a step failed; their caller retries at ever longer intervals."""
-        put_off, self._put_off = self._put_off, set()
-        for attempt in put_off:
-            for listener in self._tending.listeners:
-                listener(attempt)
+    def _changed(self, attempt: str) -> None:
+        for listener in self._tending.listeners:
+            listener(attempt)
 
     async def _start(self, spec: LaunchSpec) -> None:
         gone = self._placed.gone(spec)
-        ran = await self._look(self._records_of, spec)
+        # whether ranks of it ever began, whatever became of its claim
+        ran = await self._look(
+            records.read, self._directories.workspace(spec.of_run), spec.attempt, spec.ranks
+        )
         gang = await self._look(self._described, spec)
         kind, main = gang.main
         about = about_of(spec, kind, self._clock(), gang.group)
@@ -441,7 +387,6 @@ class KubernetesExecutor(SharedVolumeLogs):
         found = await self._look(records.read, workspace, claim.attempt, len(about.roles))
         claim = self._cache.claims.get(claim.attempt, claim)
         pods = self._cache.pods(claim)
-        _, complaint = self._complaints.get(claim.attempt, (0.0, None))
         verdict = judge(
             Scene(
                 claim,
@@ -451,10 +396,10 @@ class KubernetesExecutor(SharedVolumeLogs):
                 found,
                 self._clock(),
                 self._placed.silent((*about.nodes, *(pod.node for pod in pods))),
-                complaint,
+                self._complaints.of(claim.attempt),
                 self._cache.has_group(claim),
                 claim.uid in self._cache.told,
-                self._measured(claim),
+                self._work.use_of_ranks(claim),
             )
         )
         if verdict.seen.phase in ENDED:
@@ -492,14 +437,6 @@ class KubernetesExecutor(SharedVolumeLogs):
     async def _look(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._lookers, partial(work, *args, **kwargs))
 
-    def _records_of(self, spec: LaunchSpec) -> bool:
-        """Whether ranks of the attempt ever began, whatever became of its claim."""
-        return bool(records.read(self._directories.workspace(spec.of_run), spec.attempt, spec.ranks))
-
-    def _key_of(self, about: About) -> str:
-        """Return the key by which an attempt's pod and the gateway know each other; empty where it does not listen."""
-        return about.key or (self._app_keys.key_of(about.user, about.attempt) if about.listens else "")
-
     def _described(self, spec: LaunchSpec, key: str = "") -> Gang:
         if spec.listens:
             key = key or self._app_keys.key_of(spec.user, spec.attempt)
@@ -515,14 +452,11 @@ class KubernetesExecutor(SharedVolumeLogs):
     # -- what happens without being asked for
 
     async def _open(self) -> None:
-        if not self._tasks:
+        if not self._tasks[0].is_started:
             self._fence.begin()
             self._cache.begin()
-            self._tasks = [
-                asyncio.ensure_future(self._fence.copy.run()),
-                asyncio.ensure_future(self._tend_all()),
-                asyncio.ensure_future(self._measure_all()),
-            ]
+            for task in self._tasks:
+                task.start()
         await self._cache.synced()
 
     def _vanished(self, claim: AttemptClaim) -> None:
@@ -540,11 +474,6 @@ class KubernetesExecutor(SharedVolumeLogs):
         await asyncio.gather(self._fence.copy.synced(), self._cache.seen())
         await self._tending.run()
 
-    async def _measure_all(self) -> None:
-        """Measure the use of pods; without the cluster there is nothing to measure."""
-        await self._cache.seen()
-        await self._pod_meter.run(self._cache.attempts)
-
     async def _advance(self, attempt: str) -> tuple[Observation, bool]:
         """Advance an attempt by the steps that only the hub takes; see `tending.Advance`."""
         claim = self._cache.claims.get(attempt)
@@ -559,7 +488,7 @@ class KubernetesExecutor(SharedVolumeLogs):
                 if now is not None and now.end is not None and self._cache.left(now):
                     await self._remove(now, now.end.grace_s)
         elif verdict.seen.phase is AttemptPhase.STARTING:
-            await self._ask_why(claim)
+            await self._complaints.ask(claim, self._cache.pods(claim))
         return verdict.seen, settled(verdict, claim)
 
     async def _with_its_namespace(self, claim: AttemptClaim, end: End) -> End:
@@ -570,21 +499,3 @@ class KubernetesExecutor(SharedVolumeLogs):
         if found is not None and "deletionTimestamp" not in found["metadata"]:
             return end
         return replace(end, failure=pod_problems.namespace_deleted(claim.namespace))
-
-    async def _ask_why(self, claim: AttemptClaim) -> None:
-        """Read the cluster's events where it makes no pods, or nodes do not bring them to run."""
-        pods = self._cache.pods(claim)
-        all_made = len(pods) >= len(claim.about.roles)
-        if all_made and not any(pod.node and pod.started_at is None and not pod.waits for pod in pods):
-            self._complaints.pop(claim.attempt, None)
-            return
-        now = self._clock()
-        last, _ = self._complaints.get(
-            claim.attempt, (claim.about.at + no_pods.AFTER_S - no_pods.AGAIN_S, None)
-        )
-        due = last + no_pods.AGAIN_S
-        if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
-            if all_made:
-                self._complaints[claim.attempt] = now, no_pods.of_nodes(events, claim, now - no_pods.AGAIN_S)
-            else:
-                self._complaints[claim.attempt] = now, no_pods.complaint(events, claim, now - claim.about.at)

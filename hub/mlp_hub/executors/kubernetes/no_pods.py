@@ -6,11 +6,12 @@ import asyncio
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from mlp_hub.executors.kubernetes.attempt_claims import AttemptClaim
 from mlp_hub.executors.kubernetes.pod_problems import Complaint
+from mlp_hub.executors.kubernetes.views import PodView
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import EVENTS, Object
 
@@ -51,6 +52,37 @@ class EventsOfNamespaces:
             listed = await self._client.list(EVENTS, namespace, fields="type=Warning")
             self._heard[namespace] = now, listed.items
             return listed.items
+
+
+class AttemptComplaints:
+    """Complaints of the cluster about attempts: it makes no pods for them, or nodes do not start their pods."""
+
+    def __init__(self, client: KubernetesClient, clock: Callable[[], float]) -> None:
+        self._events, self._clock = EventsOfNamespaces(client), clock
+        self._found: dict[str, tuple[float, Complaint | None]] = {}  # when it was asked, and the answer
+
+    def of(self, attempt: str) -> Complaint | None:
+        """Return the complaint about an attempt, as last asked for."""
+        return self._found.get(attempt, (0.0, None))[1]
+
+    def forget(self, attempt: str) -> None:
+        """Forget an attempt."""
+        self._found.pop(attempt, None)
+
+    async def ask(self, claim: AttemptClaim, pods: Sequence[PodView]) -> None:
+        """Read the cluster's events where it makes no pods, or nodes do not bring them to run."""
+        all_made = len(pods) >= len(claim.about.roles)
+        if all_made and not any(pod.node and pod.started_at is None and not pod.waits for pod in pods):
+            self.forget(claim.attempt)
+            return
+        now = self._clock()
+        last, _ = self._found.get(claim.attempt, (claim.about.at + AFTER_S - AGAIN_S, None))
+        due = last + AGAIN_S
+        if now >= due and (events := await self._events.since(claim.namespace, due, now)) is not None:
+            if all_made:
+                self._found[claim.attempt] = now, of_nodes(events, claim, now - AGAIN_S)
+            else:
+                self._found[claim.attempt] = now, complaint(events, claim, now - claim.about.at)
 
 
 def complaint(events: Sequence[Object], claim: AttemptClaim, waited_s: float) -> Complaint | None:

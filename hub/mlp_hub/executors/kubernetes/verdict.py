@@ -89,6 +89,8 @@ class _Rank:
     asked_at: float | None = None
     killed: bool = False
     reported: bool = False  # a part of its use is its own report alone
+    cores_reported: bool = False  # its mean cores are, or its mean memory is
+    memory_reported: bool = False
 
     @property
     def final(self) -> bool:
@@ -107,6 +109,8 @@ class _Rank:
             use.ram if runs else None,
             *((None,) * 4 if runs else (use.cpu_mean, use.cpu_peak, use.ram_mean, use.ram_peak)),
             reported=self.reported,
+            cores_reported=self.cores_reported and not runs,
+            memory_reported=self.memory_reported and not runs,
         )
 
 
@@ -226,7 +230,9 @@ def _ranks(scene: Scene) -> list[_Rank]:
             _from_record(rank, record.between(about.at, scene.now), about.network)
         if not rank.final:
             _from_pods(rank, scene)
-        rank.use, rank.reported = believed(rank.use, scene.measured.get(number))
+        known = believed(rank.use, scene.measured.get(number))
+        rank.use, rank.reported = known.use, known.reported
+        rank.cores_reported, rank.memory_reported = known.cores_reported, known.memory_reported
         found.append(rank)
     return found
 

@@ -14,7 +14,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -23,15 +23,12 @@ from typing import Any, ParamSpec, TypeVar
 
 from mlp_hub import durable, sandbox
 from mlp_hub.domain.jobs.idle_gpus import WORKS_CORES, WORKS_GPU
-from mlp_hub.domain.jobs.job import Cause, Failure, Hint, RankStatus
+from mlp_hub.domain.jobs.job import Failure
 from mlp_hub.domain.jobs.names import reference
-from mlp_hub.domain.jobs.stages import StageTimes
 from mlp_hub.domain.runtime.runtime import roles_of
 from mlp_hub.executors import rank_commands
 from mlp_hub.executors.base import (
-    AskedToEnd,
     AttemptKey,
-    AttemptPhase,
     AttemptWork,
     CannotStart,
     DiskUse,
@@ -48,9 +45,9 @@ from mlp_hub.executors.local.gpu_meter import GpuMeter
 from mlp_hub.executors.local.gpus import assign
 from mlp_hub.executors.local.machine_use import read_node_use
 from mlp_hub.executors.local.node import gpus, local_node
+from mlp_hub.executors.local.observing import AttemptLooks, read_about, why_of
 from mlp_hub.executors.local.package_index import PackageIndex
 from mlp_hub.executors.local.prepare import HostContext, sandbox_spec
-from mlp_hub.executors.local.usage import ProcessMeter
 from mlp_hub.executors.local.watch import Watch, Watched
 from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
@@ -63,16 +60,12 @@ from mlp_hub.executors.shared_volume.tenant_files import SharedVolumeTenantFiles
 from mlp_hub.executors.shared_volume.workspace import SharedVolumeWorkspace
 from mlp_hub.executors.turns import TimeSlices
 from mlp_hub.executors.workspace import LOOK_EVERY_S, Home
-from mlp_hub.sandbox import Bind, SandboxExit, SandboxPhase, SandboxState, SandboxUnavailable
+from mlp_hub.sandbox import Bind, SandboxPhase, SandboxState, SandboxUnavailable
 from mlp_hub.sandbox.control import record_failure, remove_leftovers
 from mlp_hub.sandbox.fork_server import ForkServer
 from mlp_hub.sandbox.shim import files
-from mlp_language.message import Message, from_data, msg, to_data
+from mlp_language.message import Message, to_data
 
-VANISHED = msg("its sandbox vanished with all its ranks, without an exit status")
-RAN_OUT = msg(
-    "the process that writes its log was killed: the job's output took too much memory; write less, or use fewer ranks"
-)
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -82,28 +75,10 @@ IDLE_S = 120.0
 """Tuning: seconds without a start, after which the fork server is closed: its memory, for a slower first start."""
 SOCKET = "app.sock"
 """Given: name of the socket of the listening program, in its run directory."""
-_ABOUT = ("placement", "roles", "gpus")
-_BY_PLATFORM = frozenset({Cause.TIME_LIMIT.value, Cause.DISK.value})
 _PASSES = frozenset(
     {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ENOMEM, errno.EAGAIN, errno.EMFILE, errno.ENFILE}
 )
 """Error numbers that describe this machine at this moment, and not the attempt."""
-_PHASES = {
-    SandboxPhase.ABSENT: AttemptPhase.ABSENT,
-    SandboxPhase.STARTING: AttemptPhase.STARTING,
-    SandboxPhase.RUNNING: AttemptPhase.RUNNING,
-    SandboxPhase.LOST: AttemptPhase.LOST,
-}
-
-
-def _ending(end: SandboxExit | None) -> AskedToEnd | None:
-    """Return the result of the platform's request.
-
-    The request to the other ranks of a rank that failed is not news.
-    """
-    if end is None or end.asked_at is None or not (end.stopped or end.cause in _BY_PLATFORM):
-        return None
-    return AskedToEnd(end.asked_at, end.killed)
 
 
 class LocalExecutor(Fenced, SharedVolumeLogs):
@@ -124,6 +99,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     serves = True
     drains = True
     limits = True
+    measures = True
 
     def __init__(
         self,
@@ -163,13 +139,11 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         )
         self._fork_server = ForkServer()
         self._gpu_jobs = None if gpu_jobs is None else GpuJobFiles(gpu_jobs, _numbers)
-        self._meter = ProcessMeter()
         self._gpu_meter = GpuMeter()
         self._callbacks: list[Callable[[str], None]] = []
         self._watch = Watch(self._changed)
-        self._watching: set[str] = set()
         self._final: dict[str, Observation] = {}
-        self._about: dict[str, dict[str, Any]] = {}
+        self._attempts = AttemptLooks(self._nodes[0].name)
         self._locks: dict[str, asyncio.Lock] = {}
         self._idle: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -239,7 +213,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         async with lock:
             watched = await asyncio.to_thread(self._start, spec, run_dir, epoch)
         self._locks.pop(spec.attempt, None)
-        self._attach(spec.attempt, watched)
+        self._watch.add(spec.attempt, watched)
         self._changed(spec.attempt)  # at once, so that a caller who looks after this need not look twice
 
     async def stop(
@@ -247,18 +221,18 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     ) -> None:
         """Send SIGTERM to all ranks, SIGKILL after the grace; returns at once."""
         await self._open()
-        await asyncio.to_thread(self._stop, self._dir(attempt), grace_s, _why(failure), epoch)
+        await self._act(epoch, sandbox.stop, self._dir(attempt), grace_s, why_of(failure))
 
     async def kill(self, attempt: str, epoch: int = 0, failure: Failure | None = None) -> None:
         """End the sandbox, with its shim if that does not answer; the run directory stays."""
         await self._open()
-        await asyncio.to_thread(self._kill, self._dir(attempt), _why(failure), epoch)
+        await self._act(epoch, sandbox.kill, self._dir(attempt), why_of(failure))
         self._changed(attempt)
 
     async def limit(self, attempt: str, time_limit: float | None, epoch: int = 0) -> None:
         """Tell the shim, which keeps the time."""
         await self._open()
-        await asyncio.to_thread(self._limit, self._dir(attempt), time_limit, epoch)
+        await self._act(epoch, sandbox.limit, self._dir(attempt), time_limit)
 
     def address(self, attempt: str) -> str:
         """Return the socket in the run directory, which is the platform's."""
@@ -285,11 +259,11 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         unknown = [attempt for attempt in attempts if attempt not in self._final]
         if not unknown:
             return {attempt: self._final[attempt] for attempt in attempts}
-        seen = await self._look(self._observe, unknown)
+        seen = await self._look(lambda: {attempt: self._observe(attempt) for attempt in unknown})
         for attempt, (observation, over) in seen.items():
             if over:
                 self._final[attempt] = observation
-                self._detach(attempt)
+                self._watch.drop(attempt)
         return {a: seen[a][0] if a in seen else self._final[a] for a in attempts}
 
     async def known(self) -> Sequence[str]:
@@ -300,10 +274,10 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
     async def forget(self, attempt: str, epoch: int = 0) -> None:
         """Kill what is left of the attempt and remove its run directory."""
         await self._open()
-        await asyncio.to_thread(self._remove, self._dir(attempt), epoch)
-        self._detach(attempt)
+        await self._act(epoch, self._remove, self._dir(attempt))
+        self._watch.drop(attempt)
         self._final.pop(attempt, None)
-        self._about.pop(attempt, None)
+        self._attempts.forget(attempt)
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call back with an attempt id, on the event loop, whenever looking again is worth it."""
@@ -324,22 +298,18 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
                 self._launch(spec, run_dir)
         return self._watch.watch_directory(run_dir, sandbox.inspect(run_dir).shim_pid)
 
-    def _stop(self, run_dir: str, grace_s: float, why: sandbox.Why | None, epoch: int) -> None:
-        with self._fence.acting(epoch):
-            sandbox.stop(run_dir, grace_s, why)
+    async def _act(self, epoch: int, work: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Do something to a run directory under an epoch, in a thread."""
 
-    def _kill(self, run_dir: str, why: sandbox.Why | None, epoch: int) -> None:
-        with self._fence.acting(epoch):
-            sandbox.kill(run_dir, why)
+        def act() -> None:
+            with self._fence.acting(epoch):
+                work(*args, **kwargs)
 
-    def _limit(self, run_dir: str, time_limit: float | None, epoch: int) -> None:
-        with self._fence.acting(epoch):
-            sandbox.limit(run_dir, time_limit)
+        await asyncio.to_thread(act)
 
-    def _remove(self, run_dir: str, epoch: int) -> None:
-        with self._fence.acting(epoch):
-            sandbox.remove(run_dir)
-            self._off_gpus(os.path.basename(run_dir))  # noqa: PTH119
+    def _remove(self, run_dir: str) -> None:
+        sandbox.remove(run_dir)
+        self._off_gpus(os.path.basename(run_dir))  # noqa: PTH119
 
     def _launch(self, spec: LaunchSpec, run_dir: str) -> None:
         try:
@@ -384,20 +354,26 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         about["job"] = _job_line(spec)
         # on disk with what the sandbox's own description, or its end, brings there: the directory's entries
         files.write_json(run_dir, "attempt.json", about, durable=True, entry=False)
-        self._about[spec.attempt] = about
+        self._attempts.learn(spec.attempt, about)
 
     def _gpu_shares(self, spec: LaunchSpec) -> list[dict[int, int]]:
         if not spec.per_worker.gpu:
             return []
         used: dict[int, int] = {}
-        for entry in self._run_dirs():
-            about = files.read_json_if_whole(entry.path, "attempt.json", *_ABOUT)
-            alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)
-            if alive and about and entry.name != spec.attempt:
+        for attempt, about in self._alive():
+            if attempt != spec.attempt:
                 for device, amount in about["gpus"].items():
                     used[int(device)] = used.get(int(device), 0) + amount
         devices = [gpu.index for gpu in gpus()]
         return assign(spec.per_worker.gpu, spec.ranks, devices, used)
+
+    def _alive(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the attempts that start or run, with the notes of their starts."""
+        for entry in self._run_dirs():
+            about = read_about(entry.path)
+            alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)
+            if alive and about:
+                yield entry.name, about
 
     def _off_gpus(self, attempt: str) -> None:
         if self._gpu_jobs is not None:
@@ -407,15 +383,10 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         """Write the jobs on each GPU as the run directories have them."""
         if self._gpu_jobs is None:
             return
-        found: dict[str, tuple[str, list[int]]] = {}
-        for entry in self._run_dirs():
-            about = files.read_json_if_whole(entry.path, "attempt.json", *_ABOUT)
-            alive = sandbox.inspect(entry.path).phase in (SandboxPhase.STARTING, SandboxPhase.RUNNING)
-            if alive and about:
-                found[entry.name] = (
-                    str(about.get("job", entry.name)),
-                    [int(device) for device in about["gpus"]],
-                )
+        found = {
+            attempt: (str(about.get("job", attempt)), [int(device) for device in about["gpus"]])
+            for attempt, about in self._alive()
+        }
         self._gpu_jobs.begin(found)
 
     # -- looking
@@ -433,15 +404,14 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         running = {}
         for attempt in attempts:
             run_dir = self._dir(attempt)
-            state, about = sandbox.inspect(run_dir), self._about_of(attempt, run_dir)
+            state, about = sandbox.inspect(run_dir), self._attempts.about_of(attempt, run_dir)
             if state.phase is SandboxPhase.RUNNING and about is not None:
                 running[attempt] = state, [int(device) for device in about["gpus"]]
         done = self._gpu_meter.look({device for _, devices in running.values() for device in devices})
         found = {}
         for attempt, (state, devices) in running.items():
-            ranks = [
-                rank for rank in self._ranks(attempt, self._dir(attempt), state) if rank.state == "running"
-            ]
+            every = self._attempts.ranks(attempt, self._dir(attempt), state)
+            ranks = [rank for rank in every if rank.state == "running"]
             gpu = most_of((done[device] for device in devices), WORKS_GPU)
             found[attempt] = AttemptWork(gpu, most_of((rank.cpu for rank in ranks), WORKS_CORES))
         return found
@@ -451,14 +421,11 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             return disk.run_dirs(self._servers_root, whose.user)
         return [self._dir(whose)]
 
-    def _observe(self, attempts: Sequence[str]) -> dict[str, tuple[Observation, bool]]:
-        """Return the state of each of them, and whether it is final."""
-        return {attempt: self._observe_one(attempt) for attempt in attempts}
-
-    def _observe_one(self, attempt: str) -> tuple[Observation, bool]:
+    def _observe(self, attempt: str) -> tuple[Observation, bool]:
+        """Return the state of an attempt, and whether it is final."""
         run_dir = self._dir(attempt)
         state = sandbox.inspect(run_dir)
-        seen = self._observation(attempt, run_dir, state)
+        seen = self._attempts.observation(attempt, run_dir, state)
         if state.phase is SandboxPhase.LOST:
             if state.unreadable:
                 self._set_aside(state)
@@ -467,117 +434,11 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
             self._off_gpus(attempt)
         return seen, state.phase in (SandboxPhase.EXITED, SandboxPhase.LOST)
 
-    def _observation(self, attempt: str, run_dir: str, state: SandboxState) -> Observation:
-        end = state.exit
-        failure = None
-        phase = _PHASES.get(state.phase, AttemptPhase.FAILED)
-        if state.phase is SandboxPhase.LOST and not state.unreadable and sandbox.ran_out(run_dir):
-            # by what the job wrote, and it would again: no retry is spared
-            phase = AttemptPhase.FAILED
-            failure = Failure(Cause.OUT_OF_MEMORY, message=str(RAN_OUT), said=to_data(RAN_OUT))
-        elif state.phase is SandboxPhase.LOST and not state.unreadable and (end_for := _asked_for(run_dir)):
-            phase, failure = AttemptPhase.FAILED, end_for  # its shim was killed before it could say so
-        elif state.phase is SandboxPhase.LOST:
-            why = _torn(state) if state.unreadable else VANISHED
-            failure = Failure(Cause.NODE_LOST, message=str(why), said=to_data(why))
-        elif end is not None and end.cause == "ok":
-            phase = AttemptPhase.SUCCEEDED
-        elif end is not None and end.stopped:
-            phase = AttemptPhase.STOPPED
-        elif end is not None:
-            hint = self._hint(attempt, run_dir, end)
-            failure = Failure(
-                Cause(end.cause),
-                end.rank,
-                end.code,
-                end.signal,
-                end.message,
-                end.tail,
-                hint,
-                end.said,
-                end.hint_limit,
-            )
-        return Observation(
-            attempt,
-            phase,
-            state.started_at,
-            end.finished_at if end else None,
-            self._ranks(attempt, run_dir, state),
-            failure,
-            end.lost_lines if end else state.lost_lines,
-            memory_kills=end.memory_kills if end else (),
-            ending=_ending(end),
-            remark=None if state.remark is None else from_data(state.remark["said"]),
-            remark_at=None if state.remark is None else state.remark["at"],
-            stages=StageTimes(first_line=state.first_line_at),
-        )
-
     def _set_aside(self, state: SandboxState) -> None:
         """Keep an unreadable file for inspection: the run directory is removed once the attempt is forgotten."""
         log.error("%s cannot be read, it holds %s: its attempt counts as lost", state.unreadable, state.holds)
         with contextlib.suppress(OSError):
             durable.set_aside(Path(self._root).parent, state.unreadable)
-
-    def _about_of(self, attempt: str, run_dir: str) -> dict[str, Any] | None:
-        """Return what was written down of the attempt at its start."""
-        if attempt not in self._about:
-            about = files.read_json_if_whole(run_dir, "attempt.json", *_ABOUT)
-            if about is not None:
-                self._about[attempt] = about
-        return self._about.get(attempt)
-
-    def _hint(self, attempt: str, run_dir: str, end: SandboxExit) -> Hint | None:
-        if end.hint is None:
-            return None
-        hint = Hint(end.hint)
-        about = self._about_of(attempt, run_dir) or {}
-        missing = hint is Hint.NO_NETWORK and about.get("network") == "outbound"
-        return Hint.NETWORK_MISSING if missing else hint
-
-    def _ranks(self, attempt: str, run_dir: str, state: SandboxState) -> tuple[RankStatus, ...]:
-        about = self._about_of(attempt, run_dir)
-        if about is None:
-            return ()
-        placement: list[str] = about["placement"]
-        found = {rank.rank: rank for rank in state.ranks}
-        lost = state.phase is SandboxPhase.LOST
-        ours = self._own_cpu(state)
-        out = []
-        for number, role in enumerate(about["roles"]):
-            rank = found.get(number)
-            node = placement[number] if number < len(placement) else self._nodes[0].name
-            if rank is None or (lost and rank.state == "pending"):
-                never = "stopped" if state.phase is SandboxPhase.EXITED else "pending"
-                out.append(RankStatus(number, role, node, "failed" if lost else never))
-                continue
-            running = rank.state == "running"
-            pid = (rank.pid or state.child_pid) if running and not lost else None
-            usage = self._meter.usage_of(pid, held=partial(state.held, number)) if pid else None
-            out.append(
-                RankStatus(
-                    number,
-                    role,
-                    node,
-                    "failed" if running and lost else rank.state,
-                    rank.exit_code,
-                    rank.signal,
-                    round(usage.cpu + ours, 2) if usage and usage.cpu is not None else None,
-                    usage.ram if usage else None,
-                    rank.cpu_mean,
-                    rank.cpu_peak,
-                    rank.ram_mean,
-                    rank.ram_peak,
-                )
-            )
-        return tuple(out)
-
-    def _own_cpu(self, state: SandboxState) -> float:
-        """Return the cores that the platform uses for the attempt now, for each rank that runs."""
-        running = sum(rank.state == "running" for rank in state.ranks)
-        if state.phase is not SandboxPhase.RUNNING or not state.shim_pid or not running:
-            return 0.0
-        usage = self._meter.usage_of(state.shim_pid, below=False)
-        return usage.cpu / running if usage and usage.cpu else 0.0
 
     # -- watching
 
@@ -595,7 +456,7 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         # what the first start would have to wait for: what this machine allows, where its Python lives
         asyncio.get_running_loop().run_in_executor(None, self._warm)
         for attempt, watched in await self._look(self._watch_all):
-            self._attach(attempt, watched)
+            self._watch.add(attempt, watched)  # it may have been over before, so it is looked at
             asyncio.get_running_loop().call_soon(self._changed, attempt)
 
     def _watch_all(self) -> list[tuple[str, Watched]]:
@@ -607,16 +468,6 @@ class LocalExecutor(Fenced, SharedVolumeLogs):
         sandbox.capabilities()
         with contextlib.suppress(OSError, subprocess.SubprocessError):  # a start will say it
             sandbox.environment_binds(self._python)
-
-    def _attach(self, attempt: str, watched: Watched) -> None:
-        """Watch an attempt; it may have been over before, so the caller has it looked at."""
-        self._watching.add(attempt)
-        self._watch.add(attempt, watched)
-
-    def _detach(self, attempt: str) -> None:
-        if attempt in self._watching:
-            self._watching.discard(attempt)
-            self._watch.drop(attempt)
 
     def _changed(self, attempt: str) -> None:
         for callback in self._callbacks:
@@ -645,22 +496,3 @@ def _job_line(spec: LaunchSpec) -> str:
 def _numbers() -> dict[int, int]:
     """Return the numbers of NVML, which DCGM has too, by the numbers of the device files."""
     return {gpu.index: number for number, gpu in enumerate(gpus())}
-
-
-def _why(failure: Failure | None) -> sandbox.Why | None:
-    return None if failure is None else (failure.cause.value, failure.message, failure.said)
-
-
-def _asked_for(run_dir: str) -> Failure | None:
-    """Return the failure for which an attempt was asked to end."""
-    why = sandbox.why_stopped(run_dir)
-    return None if why is None else Failure(Cause(why[0]), message=why[1], said=why[2])
-
-
-def _torn(state: SandboxState) -> Message:
-    """Return the reason why the state of an attempt is unknown."""
-    return msg(
-        "the file {name} of its run directory cannot be read, perhaps after a power cut: it holds {what}",
-        name=os.path.basename(state.unreadable),  # noqa: PTH119 - a run directory's paths are strings
-        what=state.holds,
-    )

@@ -67,6 +67,7 @@ class SimulatedExecutor(Fenced):
     serves = True
     drains = True
     limits = True
+    measures = True
 
     def __init__(
         self,

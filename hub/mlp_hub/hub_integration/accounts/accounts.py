@@ -109,11 +109,15 @@ class _Accounts(APIHandler):  # type: ignore[misc]  # jupyterhub is untyped
             user.admin = False
             assign_default_roles(self.db, entity=user)
 
-    async def _recorded(self, info: Any, action: str, **fields: object) -> Any:
-        """Record a change of an account before it is made, and return the account as it is then."""
+    async def _recorded(
+        self, info: Any, action: str, *, check: Callable[[Any], None] = lambda _: None, **fields: object
+    ) -> Any:
+        """Record a change of an account before it is made, and return the account as it is then, after `check` of it."""
         name = info.username
         await recording.record(self, name, action, **fields)
-        return self._info(name)
+        info = self._info(name)
+        check(info)  # others may have changed it meanwhile
+        return info
 
     async def _removal_recorded(
         self, info: Any, action: str, *, check: Callable[[Any], None] = lambda _: None, **fields: object
@@ -325,19 +329,19 @@ class AccountAction(_Accounts):
                 403,
             )
         self.authenticator.check_password_rule(body["password"])
-        info = await self._recorded(info, "user.password")
+        info = await self._recorded(info, "user.password", check=self._check_may_touch)
         await self.authenticator.set_password(info.username, body["password"])
         await self._end_all_of(info.username)
 
     async def _logout(self, info: Any) -> None:
         self._check_may_touch(info)
-        info = await self._removal_recorded(info, "user.logout")
+        info = await self._removal_recorded(info, "user.logout", check=self._check_may_touch)
         self.db.commit()
         await self._end_all_of(info.username)
 
     async def _stop(self, info: Any) -> None:
         self._check_may_touch(info)
-        info = await self._removal_recorded(info, "user.stop_servers")
+        info = await self._removal_recorded(info, "user.stop_servers", check=self._check_may_touch)
         self.db.commit()
         user = self.find_user(info.username)
         if user is not None:
@@ -346,15 +350,10 @@ class AccountAction(_Accounts):
     async def _admin(self, info: Any) -> None:
         body = self._body()
         self._needed(body, "admin")
-        if not info.is_authorized:
-            raise AccountRefused(
-                msg("{username} is not approved; approve the account first", username=info.username),
-                "WrongState",
-                409,
-            )
+        _check_is_approved(info)
         self._check_may_touch_admins()
         if body["admin"]:
-            info = await self._recorded(info, "user.admin", admin=True)
+            info = await self._recorded(info, "user.admin", check=_check_is_approved, admin=True)
         else:
             self._check_may_be_no_admin(info)
             info = await self._removal_recorded(
@@ -406,6 +405,15 @@ class AccountItem(_Accounts):
             await user.delete_spawners()
             self.users.delete(user)
         self.set_status(204)
+
+
+def _check_is_approved(info: Any) -> None:
+    if not info.is_authorized:
+        raise AccountRefused(
+            msg("{username} is not approved; approve the account first", username=info.username),
+            "WrongState",
+            409,
+        )
 
 
 def handlers() -> list[tuple[Any, ...]]:

@@ -29,6 +29,8 @@ RETRY_S, RETRY_MOST_S = 1.0, 30.0
 """Tuning: seconds until the next try, at first and at most: how late an entry comes, for the load of a service that is away."""
 PATIENCE_S = 5.0
 """Tuning: seconds that the removal of a right waits for the service. Later its entry is kept, and the right is removed."""
+SAY_AGAIN_S = 3600.0
+"""Seconds after which the log names a trouble again that lasts."""
 LATE_S = 10.0
 """Tuning: seconds after which an entry names the time of its change: the log has the time of its recording anyway."""
 
@@ -144,6 +146,26 @@ def _entry(told: OutboxNews, at: float | None) -> OutboxEntry:
 # ----------------------------------------------------------------------- delivery
 
 
+class LastTrouble:
+    """Writes what keeps an entry from its place to the log once an hour, and not at each of its tries."""
+
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
+        self._steady = steady
+        self._logged: dict[int, tuple[str, float]] = {}
+
+    def warn(self, entry: int, template: str, *values: object) -> None:
+        """Log a warning about an entry (0: about all), unless the same one was logged within the last hour."""
+        text, now = template % values, self._steady()
+        before, at = self._logged.get(entry, ("", 0.0))
+        if text != before or now - at >= SAY_AGAIN_S:
+            log.warning("%s", text)
+            self._logged[entry] = (text, now)
+
+    def forget(self, entry: int) -> None:
+        """Forget an entry that was delivered."""
+        self._logged.pop(entry, None)
+
+
 class OutboxDelivery:
     """Delivers the entries of this process' hub, from `install` on; `retry_s` is the first wait after a failure."""
 
@@ -152,6 +174,8 @@ class OutboxDelivery:
         self._retry_s = RETRY_S
         self._task: asyncio.Task[None] | None = None
         self._woken = self._rests = asyncio.Event()
+        self._trouble = LastTrouble()
+        self._answered = True  # in the last round
 
     def install(self, service: RightsRecorder | None, *, retry_s: float = RETRY_S) -> None:
         """Deliver to this service; None: deliver nothing."""
@@ -181,27 +205,33 @@ class OutboxDelivery:
             return False
         return True
 
-    async def catch_up(self, db: Any) -> None:
-        """Try to deliver all entries before something else is recorded, for `PATIENCE_S` at most."""
+    async def catch_up(self, db: Any) -> bool:
+        """Try to deliver all entries before something else is recorded, for `PATIENCE_S` at most.
+
+        Return False if entries wait because the service does not answer: nothing else may be recorded before them. Entries that the
+        service refuses hold up nothing.
+        """
         if _next(db, 0) is None:
-            return
+            return True
         self.begin(db)
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE_S):
                 await self._rests.wait()
+                return self._answered
+        return False
 
     async def _deliver_all(self, db: Any, service: RightsRecorder) -> None:
         failures = 0
         while True:
             self._woken.clear()
             try:
-                delivered, left = await _round(db, service)
-                failures = 0 if delivered else failures
+                delivered, left = await _round(db, service, self._trouble)
+                failures, self._answered = 0 if delivered else failures, True
             except (ServiceUnreachable, SQLAlchemyError) as error:
-                log.warning("changes of rights are not in the audit log yet: %s", error)
+                self._trouble.warn(0, "changes of rights are not in the audit log yet: %s", error)
                 if isinstance(error, SQLAlchemyError):
                     db.rollback()
-                left = True
+                left, self._answered = True, False
             if not (
                 left and self._woken.is_set()
             ):  # else somebody waits for a round that begins after their call
@@ -214,7 +244,7 @@ class OutboxDelivery:
                     await self._woken.wait()
 
 
-async def _round(db: Any, service: RightsRecorder) -> tuple[bool, bool]:
+async def _round(db: Any, service: RightsRecorder, trouble: LastTrouble) -> tuple[bool, bool]:
     """Deliver all entries in their order; return whether one was delivered, and whether refused ones are left.
 
     A refused entry holds up none of those behind it. Raises `ServiceUnreachable`.
@@ -222,7 +252,9 @@ async def _round(db: Any, service: RightsRecorder) -> tuple[bool, bool]:
     delivered, refused = False, 0
     while (row := _next(db, refused)) is not None:
         number = row.id
-        if await _delivered(service, db, row):
+        if await _delivered(service, db, row, trouble):
+            trouble.forget(0)
+            trouble.forget(number)
             db.query(OutboxEntry).filter(OutboxEntry.id == number).delete()
             db.commit()
             delivered = True
@@ -235,7 +267,7 @@ DELIVERY = OutboxDelivery()
 """Delivery of this process: JupyterHub's handlers are patched, and have no other place for it."""
 
 
-async def _delivered(service: RightsRecorder, db: Any, row: OutboxEntry) -> bool:
+async def _delivered(service: RightsRecorder, db: Any, row: OutboxEntry, trouble: LastTrouble) -> bool:
     """Deliver one entry; return False if the service refuses it. Raises `ServiceUnreachable`."""
     kind, user, at = str(row.kind), str(row.user), row.at
     try:
@@ -244,7 +276,7 @@ async def _delivered(service: RightsRecorder, db: Any, row: OutboxEntry) -> bool
             fields["at"] = at
         await deliver(service, db, user, fields)
     except (ServiceRefused, LookupError, TypeError, ValueError) as error:  # or nobody can read it
-        log.warning("%s of %s is not in the audit log yet: %s", kind, user, error)
+        trouble.warn(int(row.id), "%s of %s is not in the audit log yet: %s", kind, user, error)
         return False
     return True
 

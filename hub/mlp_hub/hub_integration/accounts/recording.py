@@ -40,16 +40,25 @@ async def record(handler: Any, name: str, action: str, **fields: object) -> None
     if _records_itself(handler):
         return
     asked = handler.current_user
-    await DELIVERY.catch_up(handler.db)  # or a right that is given again would be recorded before its removal
+    if not await DELIVERY.catch_up(handler.db):
+        # or a right that is given again would be recorded before its removal
+        handler.log.warning(
+            "%s of %s by %s cannot be recorded yet: earlier changes wait", action, name, asked.name
+        )
+        raise _not_recorded()
     try:
         await _service[0].changing(name, actor=asked.name, action=action, **fields)
     except (ServiceUnreachable, ServiceRefused) as error:
         handler.log.warning("%s of %s by %s cannot be recorded: %s", action, name, asked.name, error)
-        raise AccountRefused(
-            msg("nothing was changed: the platform's service cannot record it now; try again"),
-            "Unavailable",
-            503,
-        ) from error
+        raise _not_recorded() from error
+
+
+def _not_recorded() -> AccountRefused:
+    return AccountRefused(
+        msg("nothing was changed: the platform's service cannot record it now; try again"),
+        "Unavailable",
+        503,
+    )
 
 
 async def record_removal(handler: Any, name: str, action: str, **fields: object) -> OutboxNews | None:

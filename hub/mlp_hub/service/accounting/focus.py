@@ -42,9 +42,14 @@ COLUMNS = (
     "x_User",
     "x_UsedQuantity",
     "x_IdleQuantity",
+    "x_ReportedQuantity",
+    "x_UnknownSourceQuantity",
 )
-"""Contract: the columns; those that begin with `x_` are our own, as the format has it."""
+"""Contract: the columns; those that begin with `x_` are our own, as the format has it. The last two are the parts of the used and idle
+quantity that are known by jobs' own reports alone, and of which it is unknown whether they are."""
 _UNITS = {"cpu": "Core-Hours", "ram": "GiB-Hours", "gpu": "GPU-Hours", "storage": "GiB-Days"}
+_PARTS = 4
+"""Given: columns of use of a meter: used, idle, and the sources of both."""
 LOT = 2000
 """Tuning: lines of the file that are made at a time: memory, for the cost of each lot."""
 
@@ -69,7 +74,7 @@ def _rows(found: UsageFound, keys: dict[str, str], line: SummedUse) -> list[Sequ
     name, kind = keys.get("name", ""), keys.get("gpu_kind", "")
     rows: list[Sequence[str]] = []
     for meter in METERS:
-        quantity, used, idle = _quantities(meter, line.held)
+        quantity, *parts = _quantities(meter, line.held)
         if not quantity:
             continue
         cost = money(line.cost.part(meter)) if line.cost is not None else "0"
@@ -100,24 +105,22 @@ def _rows(found: UsageFound, keys: dict[str, str], line: SummedUse) -> list[Sequ
                 tenant,
                 tenant,
                 user,
-                "" if used is None else money(used),
-                "" if idle is None else money(idle),
+                *(money(part) for part in parts),
+                *([""] * (_PARTS - len(parts))),
             )
         )
     return rows
 
 
-def _quantities(meter: str, held: HeldSums) -> tuple[Fraction, Fraction | None, Fraction | None]:
-    """Return what was held, used and idle of a meter, in its unit; None where nobody measures it."""
+def _quantities(meter: str, held: HeldSums) -> list[Fraction]:
+    """Return the held quantity of a meter in its unit. If its use is measured, the values of the columns of use follow."""
     if meter == "cpu":
-        idle = max(held.cpu_measured - held.cpu_used, 0)
-        return Fraction(held.cpu, CORE_HOUR), Fraction(held.cpu_used, CORE_HOUR), Fraction(idle, CORE_HOUR)
+        values = (held.cpu, held.cpu_used, held.cpu_idle, held.cpu_reported, held.cpu_unknown)
+        return [Fraction(value, CORE_HOUR) for value in values]
     if meter == "ram":
-        idle = max(held.ram_measured - held.ram_used, 0)
-        return Fraction(held.ram, GIB_HOUR), Fraction(held.ram_used, GIB_HOUR), Fraction(idle, GIB_HOUR)
-    if meter == "gpu":
-        return Fraction(held.gpu, CORE_HOUR), None, None
-    return Fraction(held.rom, GIB_DAY), None, None
+        values = (held.ram, held.ram_used, held.ram_idle, held.ram_reported, held.ram_unknown)
+        return [Fraction(value, GIB_HOUR) for value in values]
+    return [Fraction(held.gpu, CORE_HOUR) if meter == "gpu" else Fraction(held.rom, GIB_DAY)]
 
 
 def _period(found: UsageFound, keys: dict[str, str]) -> tuple[str, str]:

@@ -39,6 +39,8 @@ HEADS = (
     msg("GPU-hours"),
     msg("GiB-days of storage"),
 )
+SOURCES = (msg("core-hours by own report"), msg("core-hours of unknown source"))
+"""Contract: heads of columns that the tables have only if there is such use."""
 
 
 async def month_report(
@@ -93,6 +95,7 @@ class _ReportText:
             [head],
             [((key[0] or self._say(msg("former members")),), line) for key, line in self._by_owner.lines],
         )
+        lines += self._sources()
         lines += [f"## {self._say(msg('By kind of work'))}", ""]
         lines += self._table([msg("work"), msg("GPU kind")], list(self._by_kind.lines))
         lines += self._prices()
@@ -111,6 +114,7 @@ class _ReportText:
         titles = [
             *heads,
             *HEADS,
+            *(head for head, there in zip(SOURCES, self._has_sources(), strict=True) if there),
             *(
                 []
                 if prices is None or not self._periods()
@@ -133,13 +137,52 @@ class _ReportText:
 
     def _columns(self, lines: Sequence[SummedUse]) -> list[list[str]]:
         """Write the columns of lines whose last one is the total of the others, so that written amounts add up."""
-        columns = [_column(list(of)) for of in zip(*(_amounts(line.held) for line in lines), strict=True)]
+        amounts = ([*_amounts(line.held), *self._of_sources(line.held)] for line in lines)
+        columns = [_column(list(of)) for of in zip(*amounts, strict=True)]
         if self._periods():
             costs = _column([line.total or Fraction() for line in lines])
             columns.append(
                 ["" if line.total is None else text for line, text in zip(lines, costs, strict=True)]
             )
         return columns
+
+    def _has_sources(self) -> tuple[bool, bool]:
+        held = self._by_owner.total.held
+        return bool(held.cpu_reported or held.ram_reported), bool(held.cpu_unknown or held.ram_unknown)
+
+    def _of_sources(self, held: HeldSums) -> list[Fraction]:
+        """Return the columns of `SOURCES` that the tables have."""
+        values = (held.cpu_reported, held.cpu_unknown)
+        there = zip(values, self._has_sources(), strict=True)
+        return [Fraction(value, CORE_HOUR) for value, has in there if has]
+
+    def _sources(self) -> list[str]:
+        """Write how much of the use is not measured, but reported or of an unknown source."""
+        held, lines = self._by_owner.total.held, list[str]()
+        reported, unknown = self._has_sources()
+        if reported:
+            lines += [
+                self._say(
+                    msg(
+                        "The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. These used and idle amounts can be wrong. Costs are for held amounts.",
+                        cores=money(Fraction(held.cpu_reported, CORE_HOUR), 2),
+                        memory=money(Fraction(held.ram_reported, GIB_HOUR), 2),
+                    )
+                ),
+                "",
+            ]
+        if unknown:
+            lines += [
+                self._say(
+                    msg(
+                        "The use of {cores} core-hours and {memory} GiB-hours of memory was recorded by an older version, which did not store whether it was measured.",
+                        cores=money(Fraction(held.cpu_unknown, CORE_HOUR), 2),
+                        memory=money(Fraction(held.ram_unknown, GIB_HOUR), 2),
+                    )
+                ),
+                "",
+            ]
+        return lines
 
     def _periods(self) -> list[tuple[int, PricePeriod]]:
         """Return the prices that hold in the month, each with its first day; none: the month has no prices."""
@@ -185,10 +228,9 @@ class _ReportText:
 
 
 def _amounts(held: HeldSums) -> list[Fraction]:
-    idle = max(held.cpu_measured - held.cpu_used, 0)
     return [
         Fraction(held.cpu, CORE_HOUR),
-        Fraction(idle, CORE_HOUR),
+        Fraction(held.cpu_idle, CORE_HOUR),
         Fraction(held.ram, GIB_HOUR),
         Fraction(held.gpu, CORE_HOUR),
         Fraction(held.rom, GIB_DAY),

@@ -27,21 +27,33 @@ CAPACITY = "accounting.capacity"
 """Contract: key of the setting with the amounts of the nodes since a moment."""
 CUT = "accounting.cut"
 """Contract: key of the setting with the day up to which spans of running work are cut."""
+SOURCES = "accounting.sources"
+"""Contract: key of the setting that is there once the source of use from before revision 0052 was decided."""
 
 
 class RollUp:
-    """Adds up spans; only the leading service does. `nodes` lists the nodes as the scheduler sees them."""
+    """Adds up spans; only the leading service does. `nodes` lists the nodes as the scheduler sees them.
+
+    `measures`: the executor measures all use itself, so use from before its source was stored was measured too.
+    """
 
     def __init__(
-        self, db: Database, nodes: Callable[[], Sequence[NodeInfo]], clock: Callable[[], float]
+        self,
+        db: Database,
+        nodes: Callable[[], Sequence[NodeInfo]],
+        clock: Callable[[], float],
+        *,
+        measures: bool = True,
     ) -> None:
-        self._db, self._nodes, self._clock = db, nodes, clock
+        self._db, self._nodes, self._clock, self._measures = db, nodes, clock, measures
+        self._sources_known = False
         self.on_added: list[Callable[[set[str]], None]] = []
         """Called with the tenants of a lot of spans once it is added up."""
 
     async def roll_up(self) -> int:
         """Add up all spans that have ended; return how many."""
         await self._db.write(self._begin)
+        self._sources_known = True
         added = 0
         while True:
             lot, tenants = await self._db.write(_add_up)
@@ -55,6 +67,10 @@ class RollUp:
         now = self._clock()
         today = day_at(now)
         self._count_nodes(tx, now)
+        if not self._sources_known and not tx.settings.get(SOURCES):
+            if self._measures:
+                tx.accounting.take_as_measured()
+            tx.settings.put(SOURCES, True)
         last = tx.settings.get(CUT)
         if last != today:
             tx.accounting.cut_held(today * DAY_S)

@@ -82,10 +82,16 @@ class UsageService:
     """Use cases of the accounting. Whether the caller may ask about a tenant or a user is for the caller to check."""
 
     def __init__(
-        self, db: Database, nodes: Callable[[], Sequence[NodeInfo]], clock: Callable[[], float]
+        self,
+        db: Database,
+        nodes: Callable[[], Sequence[NodeInfo]],
+        clock: Callable[[], float],
+        *,
+        measures: bool = True,
     ) -> None:
+        """`measures`: the executor measures the use of all work itself."""
         self._db, self._nodes, self._clock = db, nodes, clock
-        self.roll_up = RollUp(db, nodes, clock)
+        self.roll_up = RollUp(db, nodes, clock, measures=measures)
         self._prices: tuple[PriceList | None] | None = None
         self.on_prices: list[Callable[[], None]] = []
         """Called when the price list has changed."""

@@ -21,17 +21,20 @@ _GIB_S = 1024 * MILLI
 
 def line_to(keys: Mapping[str, str], held: HeldSums, cost: Fraction | None) -> api.UsageLine:
     """Return one line. `keys` are the fields that it is split by."""
-    core_idle, ram_idle = held.cpu_measured - held.cpu_used, held.ram_measured - held.ram_used
     return api.UsageLine(
         **keys,
         core_s=held.cpu / _CORE_S,
         core_used_s=held.cpu_used / _CORE_S,
-        core_idle_s=max(core_idle, 0) / _CORE_S,
+        core_idle_s=held.cpu_idle / _CORE_S,
         core_unmeasured_s=max(held.cpu - held.cpu_measured, 0) / _CORE_S,
+        core_reported_s=held.cpu_reported / _CORE_S,
+        core_unknown_s=held.cpu_unknown / _CORE_S,
         memory_gib_s=held.ram / _GIB_S,
         memory_used_gib_s=held.ram_used / _GIB_S,
-        memory_idle_gib_s=max(ram_idle, 0) / _GIB_S,
+        memory_idle_gib_s=held.ram_idle / _GIB_S,
         memory_unmeasured_gib_s=max(held.ram - held.ram_measured, 0) / _GIB_S,
+        memory_reported_gib_s=held.ram_reported / _GIB_S,
+        memory_unknown_gib_s=held.ram_unknown / _GIB_S,
         gpu_s=held.gpu / _CORE_S,
         storage_gib_days=held.rom / GIB_DAY,
         cost=None if cost is None else money(cost),

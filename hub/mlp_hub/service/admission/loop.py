@@ -21,26 +21,24 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, JobSpec, Phase, Target
 from mlp_hub.domain.tenants.tenant import Tenant
 from mlp_hub.domain.workload.ledger import ResourceRequest
 from mlp_hub.domain.workload.workload import JOB
 from mlp_hub.executors.nodes import NodeInfo
-from mlp_hub.scheduler.fairness.members import SEPARATOR, usage_of_members
-from mlp_hub.scheduler.fairness.usage import UsageMeter
 from mlp_hub.scheduler.model.types import Admit, Preempt, Resize, Snapshot, Verdict, Wait
-from mlp_hub.scheduler.policy import ORDERS
 from mlp_hub.service.admission.backoff import JobBackoff
 from mlp_hub.service.admission.cache import AdmissionPlan, KeptCore, matters
 from mlp_hub.service.admission.caps import KeptKeys, held_now, is_capped, of_member
 from mlp_hub.service.admission.commit import Decided, Starts, Stored, store_apart
 from mlp_hub.service.admission.cycle_watch import CycleWatch
+from mlp_hub.service.admission.fair_usage import FairUsage
 from mlp_hub.service.admission.reason_counts import ReasonCounts
 from mlp_hub.service.admission.snapshot import (
     Holders,
     Queues,
-    Remembered,
     SeenNodes,
     SnapshotMaker,
     read_holders,
@@ -50,7 +48,6 @@ from mlp_hub.service.config import RunPolicy
 from mlp_hub.service.lifecycle.job_tokens import JobToken, make_token
 from mlp_hub.service.reasons.decisions import DecisionLog, Explanations
 from mlp_hub.service.state.board import Board
-from mlp_hub.store.records import DecayedUsage
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -63,8 +60,6 @@ than `MANY`: fewer cycles, for a later start."""
 MANY = 4
 """Tuning: admissions of one cycle, beyond which the loop counts as busy: fewer cycles for jobs that came together, for a later
 start."""
-USAGE_EVERY_S = 10.0
-"""Tuning: seconds between two times that the decayed usage is stored: sooner with less, cheaper with more."""
 MOST_ROUNDS = 16
 """Safety: times in a row that decisions may be refused before the loop slows down: decisions refused again and again do not
 take all processor time."""
@@ -90,9 +85,9 @@ class Admission:
         self._nodes = nodes
         self._clock = clock
         self._policy = policy
-        self._meter = UsageMeter(policy.scheduling.half_life_s)
+        self._usage = FairUsage(policy.scheduling.half_life_s)
         self._backoff = JobBackoff(policy.backoff_s, policy.backoff_max_s)
-        self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage_of, self._backoff)
+        self._maker = SnapshotMaker(board, nodes, policy.scheduling, self._usage.of_tenant, self._backoff)
         self._queues = Queues()
         self._seen = SeenNodes()
         self._waits = WaitReasons(board, clock)
@@ -104,16 +99,12 @@ class Admission:
         self._kept: KeptCore | None = None
         self._planning = False
         self._reload = False
-        self._held_tenants: Mapping[str, Verdict] = {}
-        self._held_by: dict[str, Mapping[str, Verdict]] = {}
         self._dirty: dict[str, None] = {}
         self._holders: Holders | None = None
         self._holders_changed = True
         self._known_nodes: tuple[NodeInfo, ...] = ()
-        self._usage_at = 0.0  # when usage was stored
-        self._usage_changed = False
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._loop)
         self._refusals = 0  # cycles in a row in which something was refused
         self.watch = CycleWatch()
         self.on_preempted: list[Callable[[Preempt], None]] = []
@@ -124,25 +115,21 @@ class Admission:
 
     async def start(self) -> None:
         """Begin with one cycle at once."""
-        for account, usage in (await self._board.db.read(lambda tx: tx.usage.all())).items():
-            self._meter.load(account, usage.value, usage.as_of)
-        self._usage_at = self._clock()
+        await self._usage.load(self._board.db, self._clock())
         self._kept, self._holders, self._holders_changed = None, None, True
         self._dirty.clear()
         self._waits.begin()
         self._board.on_change(self._board_says)
         self._wake.set()
-        self._task = asyncio.ensure_future(self._loop())
+        self._task.start()
 
     async def stop(self) -> None:
         """End the loop; store what tenants used."""
-        if self._task is None:
+        if not self._task.is_started:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
-        if self._usage_changed:
-            usage = self._usage(self._clock())
+        await self._task.stop()
+        if self._usage.changed:
+            usage = self._usage.rows(self._tenants, self._clock())
             with contextlib.suppress(Unavailable):
                 await self._board.commit(lambda tx, _: tx.usage.put_many(usage))
 
@@ -188,25 +175,13 @@ class Admission:
 
         Running jobs continue.
         """
-        self._held_by[by] = dict(why)
-        held = {tenant: verdict for each in self._held_by.values() for tenant, verdict in each.items()}
-        if held == self._held_tenants:
-            return
-        self._held_tenants = held
-        self._reload = True
-        self._wake.set()
+        if self._waits.hold_tenants(why, by):
+            self._reload = True
+            self._wake.set()
 
     def is_held(self, uid: str) -> bool:
         """Whether a workload waits that is held back itself, or whose tenant is."""
-        if uid in self._waits.capped and (uid in self._board.waiting or uid in self.pending):
-            return True
-        if not self._waits.tenants:
-            return False
-        job = self._board.waiting.get(uid)
-        tenant = (
-            job.spec.tenant if job is not None else self.pending[uid].tenant if uid in self.pending else None
-        )
-        return tenant in self._waits.tenants
+        return self._waits.is_held(uid, self.pending)
 
     @property
     def held(self) -> Verdict | None:
@@ -247,6 +222,10 @@ class Admission:
     def pending(self) -> Mapping[str, ResourceRequest]:
         """The requests that wait to be admitted, by uid, as of the last cycle."""
         return {} if self._holders is None else self._holders.pending
+
+    @property
+    def _tenants(self) -> Sequence[Tenant]:
+        return () if self._holders is None else self._holders.tenants
 
     async def snapshot(self) -> Snapshot:
         """Return the present snapshot."""
@@ -299,11 +278,15 @@ class Admission:
         """Return the core as of this moment."""
         if self._reload:
             self._reload = False
-            self._waits.tenants = self._held_tenants  # here alone: within a cycle it stays the same
+            self._waits.begin_holds()  # here alone: within a cycle they stay the same
             self._forget()
         if self._holders_changed or self._holders is None:
             self._holders_changed = False
-            self._holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+            try:
+                self._holders = await self._board.db.read(lambda tx: read_holders(tx, now))
+            except BaseException:
+                self._holders_changed = True  # the next cycle reads what changed
+                raise
             news = True
         else:
             news = False
@@ -335,7 +318,7 @@ class Admission:
         nodes = tuple(self._nodes())
         if news:
             kept.pending_are(holders.pending, now)
-            kept.tenants_are(self._queues.tenant_queues(holders), lambda name: self._meter.value(name, now))
+            kept.tenants_are(self._queues.tenant_queues(holders), lambda name: self._usage.value(name, now))
         if news or nodes != self._known_nodes:
             self._known_nodes = nodes
             kept.nodes_are(self._seen.seen_nodes(nodes, holders))
@@ -363,13 +346,13 @@ class Admission:
         make = partial(KeptCore, snapshot, now, dict(self._board.holding), self._backoff, pending)
         size = len(snapshot.waiting) + len(snapshot.running)
         self._kept = await (asyncio.to_thread(make) if size > self._policy.large_cycle else _at_once(make))
-        self._meter = self._kept.core.state.meter
+        self._usage.meter = self._kept.core.state.meter
         self._catch_up(self._kept, self._holders, now, news=False)
         return self._kept
 
     def _forget(self) -> None:
         if self._kept is not None:
-            self._meter = self._kept.core.state.meter.fork()
+            self._usage.meter = self._kept.core.state.meter.fork()
         self._kept = None
         self._wake.set()
 
@@ -401,12 +384,13 @@ class Admission:
             *(r.uid for r in plan.resizes),
         ]
         tokens = {} if self._starts is None else {a.uid: make_token() for a in due if a.uid in jobs}
+        usage_due = self._usage.due_at()
         decided = Decided(
             due,
             plan.preempts,
             plan.resizes,
             self._waits.news(kept, plan),
-            self._usage(now) if self._usage_changed and now >= self._usage_at + USAGE_EVERY_S else {},
+            self._usage.rows(self._tenants, now) if usage_due is not None and now >= usage_due else {},
             {uid: jobs[uid] for uid in concerned if uid in jobs},
             self._known_nodes,
             now,
@@ -420,7 +404,7 @@ class Admission:
             return Stored()
         stored = await store_apart(self._board, decided, self._starts or _nobody)
         if decided.usage:
-            self._usage_at, self._usage_changed = now, False
+            self._usage.note_stored(now)
         self._waits.written(decided.waits)
         if decided.preempts:
             self._tell_preempted(decided.preempts, stored)
@@ -436,7 +420,7 @@ class Admission:
 
     def _learn(self, kept: KeptCore, stored: Stored, now: float) -> None:
         """Tell the core what could not be stored."""
-        self._usage_changed = self._usage_changed or bool(stored.admitted)
+        self._usage.changed = self._usage.changed or bool(stored.admitted)
         for uid in stored.admitted:
             kept.kept_promise(uid)
             self._waits.forget(uid)
@@ -497,17 +481,6 @@ class Admission:
                 void = True  # others may have been promised its room
         return void
 
-    def _usage_of(self, tenant: Tenant, now: float) -> Remembered:
-        take_turns = ORDERS[tenant.queue_order].by_members
-        members = usage_of_members(self._meter, tenant.name, now) if take_turns else ()
-        return self._meter.value(tenant.name, now), members
-
-    def _usage(self, now: float) -> dict[str, DecayedUsage]:
-        tenants = set() if self._holders is None else {t.name for t in self._holders.tenants}
-        accounts = [a for a in self._meter.accounts() if a.partition(SEPARATOR)[0] in tenants]
-        values = {account: self._meter.value(account, now) for account in accounts}
-        return {name: DecayedUsage(value, now) for name, value in values.items() if value > 0}
-
     # --- when
 
     async def _loop(self) -> None:
@@ -549,8 +522,8 @@ class Admission:
             times += [at for at in ripe if at > now]
         if (at := self._backoff.next()) is not None:
             times.append(at)
-        if self._usage_changed:
-            times.append(self._usage_at + USAGE_EVERY_S)
+        if (at := self._usage.due_at()) is not None:
+            times.append(at)
         return max(min(times) - now, 0.0)
 
     def _board_says(self, job: Job, before: Job | None) -> None:
@@ -562,7 +535,7 @@ class Admission:
             self._dirty[job.uid] = None
             self._wake.set()
             if before is not None and before.phase in HOLDING:
-                self._usage_changed = True
+                self._usage.changed = True
 
 
 def _nobody(attempt: str, token: JobToken | None) -> None:

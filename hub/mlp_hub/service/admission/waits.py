@@ -36,6 +36,28 @@ class WaitReasons:
         self.capped: Mapping[str, Verdict] = {}
         """Why these jobs and pending requests may not start, of which the core does not know either: their members hold what they may."""
 
+        self._next_tenants: Mapping[str, Verdict] = {}  # what the next cycle finds in `tenants`
+        self._held_by: dict[str, Mapping[str, Verdict]] = {}
+
+    def hold_tenants(self, why: Mapping[str, Verdict], by: str) -> bool:
+        """Take the tenants that a caller holds from now on, and return whether that changes anything; see `begin_holds`."""
+        self._held_by[by] = dict(why)
+        held = {tenant: verdict for each in self._held_by.values() for tenant, verdict in each.items()}
+        changed, self._next_tenants = held != self._next_tenants, held
+        return changed
+
+    def begin_holds(self) -> None:
+        """Hold the tenants that were given last."""
+        self.tenants = self._next_tenants
+
+    def is_held(self, uid: str, pending: Mapping[str, ResourceRequest]) -> bool:
+        """Return whether a workload waits that is held back itself, or whose tenant is."""
+        job, request = self._board.waiting.get(uid), pending.get(uid)
+        if uid in self.capped and (job is not None or request is not None):
+            return True
+        tenant = job.spec.tenant if job is not None else None if request is None else request.tenant
+        return tenant in self.tenants
+
     @property
     def said(self) -> Mapping[str, Wait]:
         """Reasons that were last stored of jobs that wait, by uid."""

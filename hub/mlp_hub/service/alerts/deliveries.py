@@ -16,6 +16,7 @@ from typing import Any
 
 from mlp_api.localized import Text
 from mlp_api.platform import alerts as api
+from mlp_hub.background import BackgroundTask
 from mlp_hub.service.config import AlertmanagerPolicy
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.support.units import maybe_when
@@ -45,20 +46,17 @@ class AlertDeliveries:
         self._looks: deque[tuple[float, Mapping[str, float]]] = deque()
         self._at: float | None = None
         self._trouble: Message | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     def start(self) -> None:
         """Look from now on."""
-        if self._policy is not None and self._task is None:
+        if self._policy is not None and not self._task.is_started:
             self._sender = self._make_sender()
-            self._task = asyncio.ensure_future(self._run())
+            self._task.start()
 
     async def stop(self) -> None:
         """Look no more."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         self._looks.clear()
         self._at, self._trouble = None, None
         if self._sender is not None:
@@ -114,7 +112,10 @@ class AlertDeliveries:
     def _failed(self) -> dict[str, int]:
         """Return how many failed in the window, by the way to deliver, without those that all arrived."""
         found: dict[str, float] = {}
-        for (_, before), (_, after) in pairwise(self._looks):
+        since = self._steady() - WINDOW_S
+        for (_, before), (at, after) in pairwise(self._looks):
+            if at <= since:
+                continue  # nothing answered since then, so no later look has taken its place
             for how, number in after.items():
                 past = before.get(how, 0.0)
                 found[how] = found.get(how, 0.0) + (number - past if number >= past else number)

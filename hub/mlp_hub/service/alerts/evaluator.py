@@ -47,19 +47,23 @@ class AlertChanges:
 
 
 class AlertBook:
-    """The alerts that are not over."""
+    """The alerts that are not over; `owed`: those that are over, and whose notice of the end still waits."""
 
     def __init__(self, rules: Iterable[AlertRule]) -> None:
         self.rules: Mapping[str, AlertRule] = {rule.name: rule for rule in rules}
         self.open: dict[Key, OpenAlert] = {}
+        self.owed: dict[int, Alert] = {}
 
     def load(self, alerts: Iterable[Alert], steady: float, now: float) -> list[Alert]:
         """Take the stored alerts after a start; return those whose rule is not there any more."""
-        self.open, unknown = {}, []
+        self.open, self.owed, unknown = {}, {}, []
         for alert in alerts:
             rule = self.rules.get(alert.rule)
             if rule is None:
                 unknown.append(alert)
+                continue
+            if alert.is_owed:
+                self.owed[alert.id] = alert
                 continue
             held = min(max(now - alert.since, 0.0), max(rule.for_s - GRACE_S, 0.0))
             one = OpenAlert(alert, steady - held, measured=False)
@@ -127,7 +131,21 @@ class AlertBook:
             one.alert = alert
             if alert.state is AlertState.RESOLVED:
                 self.open.pop(one.key, None)
+                self.take_over([alert])
             else:
                 self.open[one.key] = one
         for one in dropped:
             self.open.pop(one.key, None)
+
+    def take_over(self, stored: Iterable[Alert]) -> None:
+        """Take alerts that are over as they are stored now."""
+        for alert in stored:
+            if alert.is_owed:
+                self.owed[alert.id] = alert
+            else:
+                self.owed.pop(alert.id, None)
+
+    def forget_tenant(self, tenant: str) -> None:
+        """Forget the alerts of a tenant that is gone."""
+        self.open = {key: one for key, one in self.open.items() if one.alert.tenant != tenant}
+        self.owed = {number: one for number, one in self.owed.items() if one.tenant != tenant}

@@ -8,16 +8,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 
 from mlp_api.platform import alerts as api
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
 from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.tenants.tenant import no_such_tenant
-from mlp_hub.service.alerts.evaluator import AlertBook, AlertChanges, OpenAlert
+from mlp_hub.service.alerts.evaluator import AlertBook, AlertChanges, Key, OpenAlert
 from mlp_hub.service.alerts.silences import Silences
-from mlp_hub.service.alerts.telling import AlertTelling, is_inhibited, silence_of
+from mlp_hub.service.alerts.telling import AlertTelling, WaitingNotices, is_inhibited, silence_of
 from mlp_hub.service.alerts.wire import alert_to, rule_to, silence_to
 from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import RULES
@@ -66,46 +68,44 @@ class AlertService:
         self.platform_admins: PlatformAdmins | None = None
         """Returns who of these users administers the platform, and raises `Unavailable`; None: nobody knows."""
         self.silences = Silences(board.db, clock, {rule.name: rule for rule in rules})
-        self.silences.on_made = self._untell
+        self.silences.on_made = self._repeat
         self._book = AlertBook(rules)
         self._history = SampleHistory(rules)
         self._admins: dict[str, tuple[bool, float]] = {}
         self._evaluated_at: float | None = None
         self._one = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     async def start(self) -> None:
         """Take what is stored, and evaluate from now on."""
         now = self._clock()
-        open_ones, silences = await self._db.read(lambda tx: (tx.alerts.open_ones(), tx.alerts.silences(now)))
-        unknown = self._book.load(open_ones, self._steady(), now)
+        stored, silences = await self._db.read(
+            lambda tx: ([*tx.alerts.open_ones(), *tx.alerts.owed_ones()], tx.alerts.silences(now))
+        )
+        unknown = self._book.load(stored, self._steady(), now)
         if unknown:
             await self._db.write(lambda tx: tx.alerts.remove([alert.id for alert in unknown]))
         self.silences.load(silences)
         self._history = SampleHistory(self._book.rules.values())
         # jobs that fail before the first evaluation count
         self._history.begin(self._steady(), self._monitoring.counters(self._history.metrics))
-        if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._run())
+        self._task.start()
 
     async def stop(self) -> None:
         """Evaluate no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._task.stop()
 
     def forget_tenant(self, tenant: str) -> None:
         """Forget the alerts and silences of a tenant that is gone, whose rows went with it."""
-        self._book.apply((), [one for one in self._book.open.values() if one.alert.tenant == tenant])
+        self._book.forget_tenant(tenant)
         self.silences.forget_tenant(tenant)
 
-    def _untell(self, silence: AlertSilence) -> None:
+    def _repeat(self, silence: AlertSilence) -> None:
         """Know what is stored with a new silence: its people are told again once it is over."""
         now = self._clock()
         for one in self._book.open.values():
             if one.alert.state is AlertState.FIRING and silence.covers(one.alert, now):
-                one.alert = silence.untold(one.alert)
+                one.alert = silence.repeated(one.alert)
 
     # ---------------------------------------------------------- what is shown
 
@@ -183,48 +183,50 @@ class AlertService:
 
     async def _store(self, changes: AlertChanges, now: float) -> None:
         moved = {one.key: (one, new) for one, new in changes.moved}
-        current = self.silences.current(None)
         firing = self._firing() | {new.rule for _, new in moved.values() if new.state is AlertState.FIRING}
-        to_tell = [
-            one
-            for one in self._book.open.values()
-            if one.key not in moved
-            and one.alert.state is AlertState.FIRING
-            and not is_inhibited(one.alert, firing)
-            and _is_untold(one.alert, current, now)
-        ]
-        if not (changes.begun or moved or changes.dropped or to_tell):
+        due = partial(self._due, moved.keys(), firing, now)
+        if not (changes.begun or moved or changes.dropped or any(due())):
             return
         admins = await self._platform_admins()
-        if admins is None:
-            # the end of an alert that they were told of waits until somebody knows them
-            moved = {
-                key: (one, new)
-                for key, (one, new) in moved.items()
-                if new.state is AlertState.FIRING or not new.told_platform
-            }
+        async with self.silences.turn:  # somebody may have made a silence before the hub answered
+            current, (owed, fires) = self.silences.current(None), due()
 
-        def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], set[str]]:
-            telling, users = AlertTelling(self._outbox, current, admins, now), set[str]()
-            stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
-            for one, new in (*moved.values(), *((one, one.alert) for one in to_tell)):
-                told, who = telling.tell(
+            def work(tx: Tx) -> tuple[list[tuple[OpenAlert, Alert]], list[Alert], set[str]]:
+                telling = AlertTelling(
                     tx,
-                    self._book.rules[new.rule],
-                    new,
-                    inhibited=is_inhibited(new, firing),
-                    measured=one.measured,
+                    self._outbox,
+                    self._book.rules,
+                    silences=current,
+                    firing=firing,
+                    admins=admins,
+                    now=now,
                 )
-                if told != one.alert or one.key in moved:
-                    tx.alerts.change(told)
-                    stored.append((one, told))
-                users |= who
-            tx.alerts.remove([one.alert.id for one in changes.dropped])
-            return stored, users
+                over = [telling.tell(alert, alert) for alert in owed]
+                stored = [(one, tx.alerts.add(one.alert)) for one in changes.begun]
+                for one, new in (*moved.values(), *((one, one.alert) for one in fires)):
+                    stored.append((one, telling.tell(one.alert, new, measured=one.measured)))
+                tx.alerts.remove([one.alert.id for one in changes.dropped])
+                return stored, over, telling.users
 
-        stored, users = await self._db.write(work)
-        self._book.apply(stored, changes.dropped)
+            stored, over, users = await self._db.write(work)
+            self._book.apply(stored, changes.dropped)
+            self._book.take_over(over)
         self._outbox.notify(users)
+
+    def _due(
+        self, moved: Collection[Key], firing: Collection[str], now: float
+    ) -> tuple[list[Alert], list[OpenAlert]]:
+        """Return the alerts that are over, and those that fire, with a notice that waits for nothing else."""
+        current = self.silences.current(None)
+
+        def is_due(alert: Alert) -> bool:
+            return any(WaitingNotices.of(alert, current, firing, now))
+
+        fires = (one for one in self._book.open.values() if one.alert.state is AlertState.FIRING)
+        return (
+            [alert for alert in self._book.owed.values() if is_due(alert)],
+            [one for one in fires if one.key not in moved and is_due(one.alert)],
+        )
 
     async def _platform_admins(self) -> set[str] | None:
         """Return the platform's administrators with a subscription, as last known while the hub is away; None: nobody knows them."""
@@ -260,13 +262,6 @@ class AlertService:
     def _is_busy(self) -> bool:
         phases = self._board.tallies.phases
         return bool(self._book.open) or any(n for phase, n in phases.items() if phase not in FINAL)
-
-
-def _is_untold(alert: Alert, silences: Sequence[AlertSilence], now: float) -> bool:
-    """Return whether somebody is still to be told: a silence of it is over, or nobody knew whom to tell."""
-    of_platform = not alert.told_platform and silence_of(alert, silences, now, tenant=False) is None
-    of_tenant = alert.tenant != "" and not alert.told_tenant
-    return of_platform or (of_tenant and silence_of(alert, silences, now, tenant=True) is None)
 
 
 def purge(tx: Tx, now: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from mlp_api.platform import alerts as api
@@ -27,6 +28,8 @@ class Silences:
         self._known: tuple[AlertSilence, ...] = ()
         self.on_made: Callable[[AlertSilence], None] = lambda _: None
         """Called with each new silence, which is stored."""
+        self.turn = asyncio.Lock()
+        """Held while alerts are stored: by an evaluation too, so that neither replaces the other's marks with older ones."""
 
     def load(self, stored: Sequence[AlertSilence]) -> None:
         """Take what is stored."""
@@ -72,21 +75,23 @@ class Silences:
             made = tx.alerts.add_silence(new)
             for alert in tx.alerts.open_ones():
                 if alert.state is AlertState.FIRING and made.covers(alert, now):
-                    tx.alerts.change(made.untold(alert))
+                    tx.alerts.change(made.repeated(alert))
             detail = {"rule": new.rule, "reason": new.reason, "until": when(new.ends_at).isoformat()}
             tx.audit.add(now, actor, "silence.make", str(made.id), tenant=tenant or None, detail=detail)
             return made
 
-        made = await self._db.write(work)
-        self._known = (*(one for one in self._known if one.ends_at > now), made)
-        self.on_made(made)
+        async with self.turn:
+            made = await self._db.write(work)
+            self._known = (*(one for one in self._known if one.ends_at > now), made)
+            self.on_made(made)
         return silence_to(made)
 
     async def end(
         self, number: str, *, tenant: str | None = None, of_any: bool = True, actor: str
     ) -> api.AlertSilence:
-        """End a silence early. The next evaluation notifies people of its alerts that still fire. With a `tenant` only one of it, unless `of_any` one of its administrators.
+        """End a silence early. The next evaluation notifies people of its alerts that still fire.
 
+        With a `tenant` only silences of that tenant can be ended; without `of_any` only those that its own administrators made.
         Raises `NotFound`.
         """
         one = next(

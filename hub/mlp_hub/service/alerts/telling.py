@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
 from mlp_hub.domain.notices.notice import OF_ALERTS, Notice, NoticeKind
@@ -36,58 +37,79 @@ def silence_of(
     return next(fitting, None)
 
 
+class WaitingNotices(NamedTuple):
+    """Whether a notice of an alert waits only for its sending: to the platform's administrators, and to those of its tenant."""
+
+    platform: bool
+    tenant: bool
+
+    @classmethod
+    def of(
+        cls, alert: Alert, silences: Sequence[AlertSilence], firing: Collection[str], now: float
+    ) -> WaitingNotices:
+        """Return whose notice that it fires, or that it is over, is due at `now`; `firing` are the rules that fire."""
+        if is_inhibited(alert, firing):
+            return cls(False, False)
+        platform, tenant = alert.told_platform, alert.told_tenant
+        if alert.state is not AlertState.RESOLVED:
+            platform, tenant = not platform or alert.again_platform, not tenant or alert.again_tenant
+        return cls(
+            platform and silence_of(alert, silences, now, tenant=False) is None,
+            tenant and bool(alert.tenant) and silence_of(alert, silences, now, tenant=True) is None,
+        )
+
+
 class AlertTelling:
-    """Notices of one evaluation, stored in its transaction."""
+    """Notices of one evaluation, stored in its transaction; `users` have new ones."""
 
     def __init__(
-        self, outbox: Outbox, silences: Sequence[AlertSilence], admins: Collection[str] | None, now: float
-    ) -> None:
-        """`admins` are the platform's administrators with a subscription; None: nobody knows them now, so they are told later."""
-        self._outbox, self._silences, self._admins, self._now = outbox, silences, admins, now
-        self._counts: dict[str, int] = {}
-
-    def tell(
-        self, tx: Tx, rule: AlertRule, alert: Alert, *, inhibited: bool, measured: bool = True
-    ) -> tuple[Alert, set[str]]:
-        """Store the notices of an alert that fires or is over; return it with its recipients, and the users with new notices.
-
-        `measured`: its value is known since the last restart.
-        """
-        if inhibited:
-            return alert, set()
-        over = alert.state is AlertState.RESOLVED
-        kind = NoticeKind.RESOLVED if over else NoticeKind.ALERT
-        users: set[str] = set()
-        if (
-            over is alert.told_platform
-            and self._admins is not None
-            and not self._silenced(alert, tenant=False)
-        ):
-            users |= set(self._admins)
-            alert = replace(alert, told_platform=True)
-        if alert.tenant and over is alert.told_tenant and not self._silenced(alert, tenant=True):
-            users |= {one.user for one in tx.members.of_tenant(alert.tenant) if one.role is Role.ADMIN}
-            alert = replace(alert, told_tenant=True)
-        text = description_of(rule, alert, measured=measured)
-        if over:
-            text = msg("This is over: {alert}", alert=summary_of(rule, alert))
-        return alert, self._store(tx, sorted(users & set(self._outbox.wanting(kind))), kind, alert, text)
-
-    def _silenced(self, alert: Alert, *, tenant: bool) -> bool:
-        return silence_of(alert, self._silences, self._now, tenant=tenant) is not None
-
-    def _store(
         self,
         tx: Tx,
-        users: Sequence[str],
-        kind: NoticeKind,
-        alert: Alert,
-        description: Message,
-    ) -> set[str]:
-        told = set()
+        outbox: Outbox,
+        rules: Mapping[str, AlertRule],
+        *,
+        silences: Sequence[AlertSilence],
+        firing: Collection[str],
+        admins: Collection[str] | None,
+        now: float,
+    ) -> None:
+        """`admins` are the platform's administrators with a subscription; None: nobody knows them now, so they are told later."""
+        self._tx, self._outbox, self._rules, self._now = tx, outbox, rules, now
+        self._silences, self._firing, self._admins = silences, firing, admins
+        self._counts: dict[str, int] = {}
+        self.users: set[str] = set()
+
+    def tell(self, old: Alert, new: Alert, *, measured: bool = True) -> Alert:
+        """Store an alert that fires or is over, with its notices; return it with its recipients. `old` is what is stored.
+
+        Who was told that it fires is told once that it is over: after the end of a silence, if there is one then. `measured`: its
+        value is known since the last restart.
+        """
+        waiting = WaitingNotices.of(new, self._silences, self._firing, self._now)
+        over, told, recipients = new.state is AlertState.RESOLVED, new, set[str]()
+        if waiting.platform and self._admins is not None:
+            recipients |= set(self._admins)
+            told = replace(told, told_platform=not over, again_platform=False)
+        if waiting.tenant:
+            members = self._tx.members.of_tenant(new.tenant)
+            recipients |= {one.user for one in members if one.role is Role.ADMIN}
+            told = replace(told, told_tenant=not over, again_tenant=False)
+        if told != old:
+            self._tx.alerts.change(told)
+        kind = NoticeKind.RESOLVED if over else NoticeKind.ALERT
+        recipients &= set(self._outbox.wanting(kind))
+        if recipients:
+            rule = self._rules[new.rule]
+            text = description_of(rule, new, measured=measured)
+            if over:
+                text = msg("This is over: {alert}", alert=summary_of(rule, new))
+            self._store(sorted(recipients), kind, new, text)
+        return told
+
+    def _store(self, users: Sequence[str], kind: NoticeKind, alert: Alert, description: Message) -> None:
         for user in users:
             if user not in self._counts:
-                self._counts[user] = tx.notices.number_since(user, OF_ALERTS, self._now - HOUR_S)
+                self._counts[user] = self._tx.notices.number_since(user, OF_ALERTS, self._now - HOUR_S)
             if self._counts[user] >= limits.ALERT_NOTICES:
                 continue
             self._counts[user] += 1
@@ -96,6 +118,5 @@ class AlertTelling:
                 text = msg(
                     "There are more alerts than are sent within an hour; the page of the alerts has all."
                 )
-            tx.notices.add([Notice(0, user, kind, "", alert.rule, 1, alert.tenant, self._now, text)])
-            told.add(user)
-        return told
+            self._tx.notices.add([Notice(0, user, kind, "", alert.rule, 1, alert.tenant, self._now, text)])
+            self.users.add(user)

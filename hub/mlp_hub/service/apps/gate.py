@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 import secrets
@@ -10,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
+from mlp_hub.background import BackgroundTasks
 from mlp_hub.domain.apps.app import App, AppAccess, AppPhase
 from mlp_hub.domain.apps.app_gate import KEY, KEY_PREFIX, AppKey, label_of
 from mlp_hub.domain.errors import Reason, Refused, not_found
@@ -57,7 +57,7 @@ class AppGate:
             OrderedDict()
         )  # digests of keys that were good when they were seen last
         self._written: dict[str, float] = {}
-        self._writing: set[asyncio.Task[None]] = set()
+        self._writing = BackgroundTasks()
         endpoints.listen(self._changed)
 
     def _changed(self, uid: str, endpoint: Endpoint | None) -> None:
@@ -210,9 +210,7 @@ class AppGate:
         if len(self._written) >= USED_KEPT:
             self._written.clear()
         self._written[key] = now
-        task = asyncio.ensure_future(self._write_use(key, now))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        self._writing.start(self._write_use(key, now))
 
     async def _write_use(self, key: str, now: float) -> None:
         try:

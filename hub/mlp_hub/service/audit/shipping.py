@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.pools import WorkKind, run_in
 from mlp_hub.service.audit.receivers import append_lines, send_to_syslog, syslog_message, time_text
 from mlp_hub.service.config import AuditPolicy, SyslogReceiver
@@ -68,17 +69,13 @@ class _ShippingLine:
         self._clock = clock
         self._deliver = deliver
         self._policy = policy
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     def start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
+        self._task.start()
 
     async def stop(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
 
     async def _run(self) -> None:
         retry = RetryWaits(self._policy.ship_retry_s, RETRY_MOST_S)

@@ -54,6 +54,7 @@ class BookingService:
         self._nodes = nodes
         self._changed = changed
         self._seen: list[NodeInfo] | None = None  # the nodes as of the last review
+        self._changes = 0  # of windows, by this process
         self._again = 0.0  # when a window opens or closes after that
 
     async def list(self, tenant: str) -> Sequence[booking_api.Booking]:
@@ -158,10 +159,13 @@ class BookingService:
             times = [t for w in tx.bookings.current(now) for t in (w.start, w.end) if t > now]
             return bool(changed(tx, nodes, now)), min([again, *times])
 
+        changes = self._changes
         found, again = await self._db.read(work)
         if found:
             await self._write(lambda tx: review_in(tx, nodes, now))
-        self._seen, self._again = list(nodes), again
+            changes += 1
+        if changes == self._changes:  # else somebody changed a window that this look did not see
+            self._seen, self._again = list(nodes), again
 
     def review_in(self, tx: Tx) -> Sequence[Message]:
         """Do so in the transaction of a change of tenants; return sentences on the windows that it concerns."""
@@ -177,6 +181,7 @@ class BookingService:
     async def _write(self, fn: Callable[[Tx], T]) -> T:
         def tell() -> None:
             self._seen = None
+            self._changes += 1
             self._changed()
 
         return await notifying(self._db.write(fn), tell)

@@ -226,7 +226,7 @@ class BudgetService:
                 log.warning("people cannot be told of budgets yet; it is tried again: %s", error)
                 return
         seen = {
-            one.budget.tenant: one.period.begins
+            one.budget.tenant: (one.budget, one.period.begins)
             for one in found
             if one.period is not None and one.period.begins != one.budget.seen
         }
@@ -237,8 +237,9 @@ class BudgetService:
             users: set[str] = set()
             for one in due:
                 users |= self._tell_in(tx, one, admins)
-            for tenant, begins in seen.items():
-                if (budget := tx.budgets.get(tenant)) is not None:
+            for tenant, (looked_at, begins) in seen.items():
+                budget = tx.budgets.get(tenant)
+                if budget is not None and budget.stated == looked_at.stated:  # another has other periods
                     tx.budgets.put(replace(budget, seen=begins))
             return users
 

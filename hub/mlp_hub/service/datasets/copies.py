@@ -121,8 +121,8 @@ class SourceCopies:
     async def _end(self, uid: str, phase: DatasetPhase, message: Message) -> None:
         def work(tx: Tx) -> None:
             now = tx.datasets.get(SYSTEM, uid)
-            if now is None or not now.is_copied:
-                return  # its owner stopped it at the last moment
+            if now is None or not now.is_copied or self.is_stopped(uid):
+                return  # its owner stopped it at the last moment; it may be asked for once more by now
             check_dataset_move(now, phase)
             progress = 100 if phase is P.READY else now.progress
             tx.datasets.put(replace(now, phase=phase, progress=progress, message=message))

@@ -160,9 +160,11 @@ class DatasetWorker(StoredWorker):
 
     async def end_silent_uploads(self, now: float, silent_s: float) -> None:
         """End uploads that nobody was heard of for `silent_s` (0: none), and have some of all others measured again."""
+        before = set(self._times)
         found = await self._db.read(lambda tx: tx.datasets.in_phases(SYSTEM, (P.CREATING, *AT_REST)))
         known = {each.item.uid: self._of(each.item.uid, now) for each in found}
-        self._times = known
+        for gone in before - known.keys():  # those that were made since are not in what was read
+            self._times.pop(gone, None)
         for each in found:
             times = known[each.item.uid]
             if each.item.granted:
@@ -188,7 +190,7 @@ class DatasetWorker(StoredWorker):
 
         def work(tx: Tx) -> None:
             now = tx.datasets.get(SYSTEM, uid)
-            if now is not None and now.phase is P.CREATING and not now.item.granted:
+            if now == found and not now.item.granted:  # else it was heard of meanwhile
                 check_dataset_move(now, P.ERROR)
                 tx.datasets.put(replace(now, phase=P.ERROR, message=why))
 
@@ -200,7 +202,7 @@ class DatasetWorker(StoredWorker):
 
         def work(tx: Tx) -> None:
             now = tx.datasets.get(SYSTEM, found.item.uid)
-            if now is not None and now.phase is P.CREATING:
+            if now == found:  # else bytes of it came meanwhile
                 tx.stored.put(replace(now.item, reserved=0))
 
         await notifying(self._db.write(work), self._changed)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import MLPError, Reason, Refused
 from mlp_hub.domain.jobs.job import ALIVE, Cause, Failure, Job
 from mlp_hub.domain.tenants.account_names import THE_HUB
@@ -83,7 +84,7 @@ class Disk:
         self._wanted = asyncio.Event()  # somebody waits for a look
         self._looked = asyncio.Event()  # the next one is over
         self._thread: ThreadPoolExecutor | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._loop)
         self._stopped: dict[str, float] = {}  # by attempt, or by user of notebook servers: when it was
         self._settles: dict[tuple[str, str], float] = {}  # by reason and user of who was stopped: when it was
         self._ending: dict[asyncio.Task[None], tuple[str, Message]] = {}  # whose notebook servers, and why
@@ -100,17 +101,16 @@ class Disk:
         self._look = None
         self._hold(None)
         await self.check_disk()
-        self._task = asyncio.ensure_future(self._loop())
+        self._task.start()
 
     async def stop(self) -> None:
         """Look no more."""
-        tasks = [*self._ending, *([] if self._task is None else [self._task])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for ending in self._ending:
+            ending.cancel()
+        await asyncio.gather(self._task.stop(), *self._ending, return_exceptions=True)
         if self._thread is not None:
             self._thread.shutdown(wait=False, cancel_futures=True)
-            self._thread = self._task = None
+            self._thread = None
 
     async def problems(self) -> list[Problem]:
         """Tell that the disk is full, while it is."""

@@ -195,7 +195,10 @@ class EnvironmentWorker(StoredWorker):
                 kept = self.logs.get(now.uid, now.log)
                 tx.environments.put(replace(now, phase=P.ERROR, files="", log=kept, message=said))
 
-        await self._leave(found, maker, failed)
+        async with self._turn(
+            found
+        ):  # another of the same lock begins once its files are gone, or stays with them
+            await self._leave(found, maker, failed)
 
     # ------------------------------------------------------------- gone
 

@@ -12,13 +12,13 @@ MOST_JOBS = 100_000
 class WaitingJob:
     """A job with points above `seq`, up to `newest`. `due`: seconds of the loop's clock before which it is not tried.
 
-    `ended`: it has ended since it was last looked at. A job that is here for its end alone has 0 as `newest`.
+    `news`: it has ended, or got points, since its last turn began. A job that is here for its end alone has 0 as `newest`.
     """
 
     seq: int
     newest: int
     due: float = 0.0
-    ended: bool = False
+    news: bool = False
 
 
 class ExportBacklog:
@@ -42,7 +42,7 @@ class ExportBacklog:
             if len(self._jobs) >= MOST_JOBS:
                 self.overflowed = True
                 return False
-            self._jobs[uid] = WaitingJob(seq, newest)
+            self._jobs[uid] = WaitingJob(seq, newest, news=True)
             self.points += max(0, newest - seq)
             return True
         if not found.newest:
@@ -52,7 +52,7 @@ class ExportBacklog:
             found.seq = seq
         if newest > found.newest:
             self.points += newest - found.newest
-            found.newest = newest
+            found.newest, found.news = newest, True
         return True
 
     def mark(self, uid: str) -> bool:
@@ -60,7 +60,7 @@ class ExportBacklog:
         if uid not in self._jobs and len(self._jobs) >= MOST_JOBS:
             self.overflowed = True
             return False
-        self._jobs.setdefault(uid, WaitingJob(0, 0)).ended = True
+        self._jobs.setdefault(uid, WaitingJob(0, 0)).news = True
         return True
 
     def turn(self, now: float, most: int) -> list[str]:
@@ -68,7 +68,7 @@ class ExportBacklog:
         found: list[str] = []
         for uid, job in self._jobs.items():
             if job.due <= now:
-                job.ended = False
+                job.news = False
                 found.append(uid)
                 if len(found) == most:
                     break
@@ -88,9 +88,9 @@ class ExportBacklog:
         if uid in self._jobs:
             self._jobs[uid].due = due
 
-    def has_ended(self, uid: str) -> bool:
-        """Return whether a job ended after its turn had begun, so that it needs another one."""
-        return uid in self._jobs and self._jobs[uid].ended
+    def has_news(self, uid: str) -> bool:
+        """Return whether a job ended or got points after its turn had begun, so that it needs another one."""
+        return uid in self._jobs and self._jobs[uid].news
 
     def rotate(self, uid: str) -> None:
         """Give all others a turn before this job has its next one."""

@@ -15,8 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import FINAL, Job
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
+from mlp_hub.point_targets import KINDS
 from mlp_hub.service.config import ExportPolicy
 from mlp_hub.service.exports.backlog import MOST_JOBS, ExportBacklog
 from mlp_hub.service.exports.doubts import ExportDoubts
@@ -25,7 +27,6 @@ from mlp_hub.service.exports.sizes import RequestSizes
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.notices.sender import Sender
 from mlp_hub.service.state.leadership import LeaseLost
-from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.service.support.retrying import RetryWaits
 from mlp_hub.store.database import Database
 from mlp_hub.store.records import Appended, ExportCursor
@@ -93,7 +94,7 @@ class PointExporter:
         self._retry = RetryWaits(retry_s, RETRY_MOST_S)
         self._refused: set[str] = set()  # jobs whose first refusal was logged
         self._something = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     @property
     def behind(self) -> int:
@@ -105,14 +106,11 @@ class PointExporter:
         for result in ("sent", "dropped"):
             self._events.exported.begin(self.kind, result)
         self._events.export_failures.begin(self.kind)
-        self._task = asyncio.ensure_future(self._run())
+        self._task.start()
 
     async def stop(self) -> None:
         """Export no more."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         await self._sender.stop()
 
     # --- what the parts call
@@ -177,7 +175,11 @@ class PointExporter:
         """Read which jobs are behind: at the start, and after there were more than memory takes."""
         after, self._backlog.overflowed = "", False
         while len(self._backlog) + LOAD_JOBS <= MOST_JOBS:
-            found = await self._db.read(partial(self._open, after=after))
+            try:
+                found = await self._db.read(partial(self._open, after=after))
+            except BaseException:
+                self._backlog.overflowed = True  # what is left is read at the next try
+                raise
             for cursor, newest, wanted in found:
                 self._wanted[cursor.job] = wanted
                 if wanted:
@@ -200,7 +202,8 @@ class PointExporter:
             return True, False
         turn = await self._db.read(partial(self._read, uids=uids, jobs=jobs, abreast=abreast))
         for uid in turn.gone:
-            self._forget(uid)
+            if not self._backlog.has_news(uid):  # else its first points came after it was looked for
+                self._forget(uid)
         outcomes = await asyncio.gather(*(self._send(parts, data) for parts, data in turn.lots))
         settled = [one for some, _ in outcomes for one in some]
         if settled or turn.rest:
@@ -368,7 +371,7 @@ class PointExporter:
                 # points that the database has no more were deleted
                 self._events.exported.add(self.kind, "dropped", amount=self._backlog.remove(uid))
                 self._over(uid)
-            elif (left and uid not in nothing) or self._backlog.has_ended(uid):
+            elif (left and uid not in nothing) or self._backlog.has_news(uid):
                 self._backlog.rotate(uid)
             else:
                 self._backlog.remove(uid)

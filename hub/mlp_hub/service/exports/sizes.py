@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlp_hub.service.support.point_targets import TargetKind
+from mlp_hub.point_targets import TargetKind
 
 LEAST_VALUES = 100
 """Given: values of the largest point: no request can be asked to have fewer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -10,6 +9,7 @@ from functools import partial
 
 import msgspec
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import HOLDING, Job, Phase
 from mlp_hub.scheduler.model.outlook import TimeRange
 from mlp_hub.service.state.board import Board
@@ -52,7 +52,7 @@ class StartsCounted:
         self._board = board
         self._clock = clock
         self._told: dict[str, TimeRange] = {}
-        self._storing: asyncio.Task[None] | None = None
+        self._storing = BackgroundTask(self._store)
         self.counts = Calibration()
 
     async def start(self) -> None:
@@ -63,8 +63,7 @@ class StartsCounted:
 
     async def stop(self) -> None:
         """Finish what is being stored."""
-        if self._storing is not None:
-            await asyncio.gather(self._storing, return_exceptions=True)
+        await self._storing.finish()
 
     def told(self, uid: str, start: TimeRange) -> None:
         """Note the forecast of a job that waits; the first range of a wait counts."""
@@ -80,8 +79,7 @@ class StartsCounted:
         now = self._clock()
         at = now if job.admitted_at is None else job.admitted_at
         self.counts = self.counts.with_start(told.holds(at), now)
-        if self._storing is None:
-            self._storing = asyncio.ensure_future(self._store())
+        self._storing.start()
 
     async def _store(self) -> None:
         try:
@@ -91,8 +89,6 @@ class StartsCounted:
                 await self._board.db.write(partial(_put, asdict(stored)), durable=False)
         except Exception as error:  # noqa: BLE001 - nothing depends on it: the counts are stored with the next start
             log.warning("the count of forecast starts could not be stored: %s", error)
-        finally:
-            self._storing = None
 
 
 def _put(value: dict[str, object], tx: Tx) -> None:

@@ -5,10 +5,10 @@ Nothing is read for a forecast. The one query after a start is bounded (`Runs.ne
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from dataclasses import dataclass
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import FINAL, Cause, Job, JobSpec, Phase
 from mlp_hub.domain.jobs.right_size import (
     MemoryOfRuns,
@@ -45,7 +45,7 @@ class EarlierRuns:
         self._times = RunTimes()
         self._memory = MemoryOfRuns()
         self._keys: dict[str, tuple[Key, ...]] = {}  # of active jobs that somebody asked about
-        self._loading: asyncio.Task[None] | None = None
+        self._loading = BackgroundTask(self._load)
 
     def start(self) -> None:
         """Follow the board, and read earlier runs in the background."""
@@ -53,21 +53,16 @@ class EarlierRuns:
         self._memory.clear()
         self._keys.clear()
         self._board.on_change(self._changed)
-        if self._loading is not None:
-            self._loading.cancel()
-        self._loading = asyncio.ensure_future(self._load())
+        self._loading.cancel()
+        self._loading.start()
 
     async def stop(self) -> None:
         """Read no more."""
-        task, self._loading = self._loading, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._loading.stop()
 
     async def loaded(self) -> None:
         """Wait until earlier runs are read."""
-        if self._loading is not None:
-            await asyncio.shield(self._loading)
+        await self._loading.finish()
 
     async def _load(self) -> None:
         try:

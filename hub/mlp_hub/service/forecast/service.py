@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Reason
 from mlp_hub.domain.jobs.job import Job, JobSpec, Phase
 from mlp_hub.domain.jobs.run_times import PastRuns
@@ -67,7 +68,7 @@ class Forecasts:
         self.starts = StartsCounted(board, clock)
         self._known: dict[str, tuple[int, Why]] = {}
         self._fork: tuple[int, Core] | None = None
-        self._looking: asyncio.Task[None] | None = None  # for those who do not wait for it
+        self._looking = BackgroundTask(lambda: self._look(self._clock()))  # for those who do not wait for it
         self._list = asyncio.Lock()  # lists do not wait for full answers
         self._listed: Listed = (-LIST_FRESH_S, {}, {})
         self._turns = CostlyTurns()  # one answer at a time: they cost more than all else
@@ -161,23 +162,14 @@ class Forecasts:
 
     def look_soon(self) -> None:
         """Have worked out what is expected of those that wait, unless it was just now; nobody waits for it."""
-        now = self._clock()
-        if not self._is_fresh(now) and self._looking is None:
-            self._looking = asyncio.ensure_future(self._look(now))
-            self._looking.add_done_callback(self._looked)
-
-    def _looked(self, task: asyncio.Task[None]) -> None:
-        self._looking = None
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("looking ahead for those that wait failed", exc_info=error)
+        if not self._is_fresh(self._clock()):
+            self._looking.start()
 
     async def stop(self) -> None:
         """Work out no more."""
         await self.past.stop()
         await self.starts.stop()
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+        await self._looking.stop()
 
     def _is_fresh(self, now: float) -> bool:
         return 0 <= now - self._listed[0] < LIST_FRESH_S

@@ -25,7 +25,7 @@ from mlp_hub.domain.notices.notice import NoticeKind
 from mlp_hub.domain.resources import units
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
-from mlp_hub.domain.workload.idle_policy import IdleKind
+from mlp_hub.domain.workload.idle_policy import IdleKind, IdleWorkPolicy
 from mlp_hub.executors.base import AttemptWork, Executor
 from mlp_hub.service.jobs import wire
 from mlp_hub.service.jobs.wire import ends_of
@@ -60,7 +60,7 @@ class _Seen:
     job: Job
     idle: GpuIdle
     nothing: bool
-    ruled: bool  # by a policy of its team
+    policy: IdleWorkPolicy | None  # of its team
 
     @property
     def due(self) -> bool:
@@ -70,7 +70,7 @@ class _Seen:
     def stored(self) -> GpuIdle | None:
         """The part that is stored with the job: nothing of one that works, or whose team has no policy."""
         idle = self.idle
-        shown = self.ruled and (idle.idle_s >= SHOWN_S or idle.claims)
+        shown = self.policy is not None and (idle.idle_s >= SHOWN_S or idle.claims)
         if shown or idle.kept_s > 0 or idle.left_s is not None:
             return idle
         return None
@@ -186,7 +186,7 @@ class IdleJobs:
                 policy = policies.get(job.spec.tenant)
                 does, claims = works.get(job.attempt, (None, False))
                 idle = replace(self._of(job).after(passed, does, policy), claims=claims)
-                seen.append(_Seen(job, idle, does is False, policy is not None))
+                seen.append(_Seen(job, idle, does is False, policy))
             self._idle = {one.job.uid: (one.job.attempt, one.idle) for one in seen}
             changed = [one for one in seen if one.due or _differs(one.job.idle, one.stored)]
             if changed:
@@ -204,10 +204,13 @@ class IdleJobs:
 
     def _store(self, tx: Tx, changes: Changes, seen: list[_Seen]) -> set[str]:
         told: set[str] = set()
+        policies = tx.idle_policies(IdleKind.JOB).all() if any(one.due for one in seen) else {}
         for one in seen:
             job = tx.jobs.get(SYSTEM, one.job.uid)
             if job is None or job.attempt != one.job.attempt or not is_counted(job):
                 continue  # somebody was quicker
+            if one.due and policies.get(job.spec.tenant) != one.policy:
+                continue  # the next look goes by the policy of now
             if one.due:
                 told |= self._end(tx, changes, job, one.idle)
                 continue

@@ -14,6 +14,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import Job
 from mlp_hub.executors.base import Executor, LogChunk
 from mlp_hub.executors.workspace import JobRun
@@ -50,8 +51,8 @@ class LogFeed:
         self._recent: OrderedDict[tuple[int, int], Shared] = OrderedDict()
         self._kept_bytes = 0
         self._followers: dict[Subscription, int] = {}
-        self._reader: asyncio.Task[None] | None = None
-        self._reads: tuple[str, int] | None = None  # of which attempt, and how many ranks
+        self._reads = "", 0  # of which attempt, and how many ranks
+        self._reader = BackgroundTask(lambda: self._read(self._reads[1]))
         self._turn = asyncio.Lock()
         self._passes = 0
         self.users = 0
@@ -68,21 +69,16 @@ class LogFeed:
         self.know(job)
         self._followers[news] = ranks
         reads = self._job.attempt, max(self._followers.values())
-        if self._reader is None or self._reads != reads:
-            self._stop_reader()
+        if not self._reader.is_started or self._reads != reads:
+            self._reader.cancel()
             self._reads = reads
-            self._reader = asyncio.ensure_future(self._read(reads[1]))
+            self._reader.start()
 
     def leave(self, news: Subscription) -> None:
         """Tell a subscriber no more; nobody reads for nobody."""
         self._followers.pop(news, None)
         if not self._followers:
-            self._stop_reader()
-
-    def _stop_reader(self) -> None:
-        if self._reader is not None:
             self._reader.cancel()
-            self._reader = None
 
     # ------------------------------------------------------------------ what there is
 
@@ -112,7 +108,7 @@ class LogFeed:
             if self._passes > asked:
                 return  # somebody began after this was called, and is through
             self._passes += 1
-            self._stop_reader()  # it would read the same
+            self._reader.cancel()  # it would read the same
             while True:
                 cursors = {rank: self._ends.get(rank, 0) for rank in ranks}
                 chunks = await self._executor.read_new(attempt_of(self._job), cursors, CHUNK_LINES)

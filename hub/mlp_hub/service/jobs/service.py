@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from mlp_hub.scheduler.model.types import SchedulingPolicy, Verdict, Why
 from mlp_hub.service.forecast.service import Forecasts
 from mlp_hub.service.jobs import steering, wire
 from mlp_hub.service.jobs.history import LOOKS_BACK, kept_words, last_stop, suspended_at
+from mlp_hub.service.jobs.notes import store_note
 from mlp_hub.service.jobs.stages import STEPS, attempts_of
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.next_action import grace_note
@@ -77,6 +79,7 @@ class JobService:
         self._full = full
         self._cost = cost
         self._scheduling = scheduling or SchedulingPolicy()
+        self._firsts = asyncio.Lock()
 
     # ----------------------------------------------------------------- look
 
@@ -285,36 +288,37 @@ class JobService:
 
         It is refused in a tenant that the user has left in the meantime.
         """
-        job = await self._find(context, user, name)
-        suspended = suspended_at(await self._board.db.read(lambda tx: tx.events.last(job.uid, LOOKS_BACK)))
-        if job.target is Target.SUSPEND and await self._has_left(job):
-            raise Refused(
-                Reason.FORBIDDEN,
-                msg(
-                    "job {name} was submitted to team {tenant}, of which {user} is no longer a member; submit it again to another team",
-                    name=name,
-                    tenant=job.spec.tenant,
-                    user=user,
-                ),
-            )
+        now = self._clock()
 
-        def aim(job: Job) -> Job | None:
+        def work(tx: Tx, changes: Changes) -> Job:
+            job = found_job(tx, context, user, name)
             if job.target is not Target.SUSPEND:
                 text = msg(
                     "job {name} is {now}, not suspended, and cannot be resumed", name=name, now=_now(job)
                 )
                 raise Refused(Reason.WRONG_STATE, text)
+            if former_members.has_left(tx, job.spec):
+                raise Refused(
+                    Reason.FORBIDDEN,
+                    msg(
+                        "job {name} was submitted to team {tenant}, of which {user} is no longer a member; submit it again to another team",
+                        name=name,
+                        tenant=job.spec.tenant,
+                        user=user,
+                    ),
+                )
             # a resize that was decided before the stop holds what it needs already: it is carried out, not left held
             resizes = job.resize_to and job.phase in _RUNS
             since = job.queued_at
-            if job.phase is Phase.SUSPENDED and suspended is not None and since is not None:
-                since += max(self._clock() - suspended, 0.0)
+            if job.phase is Phase.SUSPENDED and since is not None:
+                suspended = suspended_at(tx.events.last(job.uid, LOOKS_BACK))
+                since += 0.0 if suspended is None else max(now - suspended, 0.0)
             aimed = replace(job, target=Target.RESIZE if resizes else Target.RUN, queued_at=since)
             if job.reason == Reason.IDLE_GPUS and job.phase in _RUNS:  # why it was to stop, which it does not
-                return replace(aimed, reason=None, message=grace_note(aimed) or NOTHING)
-            return aimed
+                aimed = replace(aimed, reason=None, message=grace_note(aimed) or NOTHING)
+            return store_aimed(tx, changes, job, aimed, now=now, message=msg("asked to resume"))
 
-        return await self._aim(context, user, name, aim, msg("asked to resume"))
+        return await self._tried(work)
 
     async def delete(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Remove a job that has ended, with its directory and its record."""
@@ -399,7 +403,9 @@ class JobService:
             tenant = job.spec.tenant
             member = None if platform else tx.members.get(tenant, actor)
             leads = platform or (member is not None and member.role is Role.ADMIN)
-            place = steering.front(self._board.jobs.values(), tenant) if asked.place == "first" else None
+            # a copy: this runs in a thread, beside the loop that changes it
+            jobs = self._board.jobs.copy().values()
+            place = steering.front(jobs, tenant) if asked.place == "first" else None
             made = steering.steered(
                 job, asked, steering.Changer(actor, leads), now, place=place, limits=self._executor.limits
             )
@@ -411,7 +417,23 @@ class JobService:
             tx.audit.add(now, actor, "job.update", job.title, tenant=tenant, detail=detail)
             return stored
 
+        if asked.place == "first":
+            async with self._firsts:  # what the one before took is known only after its transaction
+                return await self._tried(work)
         return await self._tried(work)
+
+    async def note(
+        self, context: TenantContext, user: str, name: str, asked: jobs_api.JobNote, *, actor: str
+    ) -> jobs_api.Job:
+        """Attach a note to a job in any phase, or remove it with an empty text."""
+        now = self._clock()
+
+        def work(tx: Tx, changes: Changes) -> Job:
+            return store_note(
+                tx, changes, found_job(tx, context, user, name), asked.note, actor=actor, now=now
+            )
+
+        return self._to_wire(await self._board.commit(work))
 
     # ---------------------------------------------------------------- parts
 

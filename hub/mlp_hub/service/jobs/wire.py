@@ -176,6 +176,7 @@ def job_to(
         env_lock=None if spec.environment is None else spec.environment.lock or None,
         memory=memory,
         idle=idle_to(job),
+        note=job.note,
     )
 
 

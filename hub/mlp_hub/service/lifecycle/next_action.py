@@ -27,20 +27,8 @@ from mlp_hub.domain.jobs.job import (
     Target,
 )
 from mlp_hub.executors.base import AttemptPhase, Observation
-from mlp_hub.service.lifecycle.actions import (
-    Action,
-    AddSteps,
-    CheckAgain,
-    Collect,
-    Erase,
-    Forget,
-    Kill,
-    Relimit,
-    Start,
-    Stop,
-    SweepPoints,
-    Update,
-)
+from mlp_hub.service.lifecycle import actions
+from mlp_hub.service.lifecycle.actions import Action
 from mlp_hub.service.lifecycle.messages import (
     OUTPUT_CUT,
     REMARKS,
@@ -192,13 +180,13 @@ def _admitted(t: Turn) -> list[Action]:
             return [t.moved(P.QUEUED, "preempted", message, placement=(), admitted_at=None, target=T.RUN)]
         case T.RUN | T.RESIZE:
             # who was not started yet is resized at once, by the transaction that decides so
-            return [start_of(t.job), Start()]
+            return [start_of(t.job), actions.Start()]
 
 
 def _starting(t: Turn) -> list[Action]:
     if t.seen.phase is A.ABSENT:
         if t.job.target is T.RUN:
-            return [Start()]
+            return [actions.Start()]
         return [_ask_to_end(t)]
     if t.seen.phase is A.STARTING:
         return _unless_unwanted(t, _still_starting(t))
@@ -210,28 +198,28 @@ def _starting(t: Turn) -> list[Action]:
 def _still_starting(t: Turn) -> list[Action]:
     job, waits, passed = t.job, t.seen.waits, t.passed
     soon = (job.admitted_at or t.now) + STARTS_SOON_S
-    actions: list[Action] = []
+    due: list[Action] = []
     if passed and t.now < soon:
-        actions, passed = [CheckAgain(soon)], ()
+        due, passed = [actions.CheckAgain(soon)], ()
     if waits is not None and waits != job.message:
         job = replace(job, message=waits)
     if passed:
         job = replace(job, stages=t.stages)
-    return actions if job is t.job else [Update(job, passed), *actions]
+    return due if job is t.job else [actions.Update(job, passed), *due]
 
 
 def _running(t: Turn) -> list[Action]:
     if t.seen.phase not in (A.STARTING, A.RUNNING):
         return _ended(t)
-    actions: list[Action] = []
+    due: list[Action] = []
     passed = t.passed
     message, remarks = _remarked(t)
     if passed or remarks or message != t.job.message or (t.seen.ranks and t.seen.ranks != t.job.ranks):
         new = replace(t.job, ranks=t.seen.ranks or t.job.ranks, stages=t.stages, message=message)
-        actions.append(Update(new, (*passed, *remarks)))
+        due.append(actions.Update(new, (*passed, *remarks)))
     left = t.job.time_left
     if t.job.steered.limited:
-        actions.append(Relimit(left))
+        due.append(actions.Relimit(left))
     if left is not None and t.job.started_at is not None:
         ran = t.watched_s if t.watched_s is not None else t.now - t.job.started_at
         end = t.now - ran + left + t.grace_s + KILL_MARGIN_S
@@ -241,11 +229,11 @@ def _running(t: Turn) -> list[Action]:
                 Cause.TIME_LIMIT, message=f"ran longer than its time limit of {t.job.spec.time_limit} s"
             )
             if t.now < end + KILL_MARGIN_S:
-                return [Kill(failure), CheckAgain(end + KILL_MARGIN_S)]
+                return [actions.Kill(failure), actions.CheckAgain(end + KILL_MARGIN_S)]
             finishing = _finishing(t, failure)
             return [changed(finishing, before=(*finishing.before, _CUT))]
-        actions.append(CheckAgain(end))
-    return _unless_unwanted(t, actions)
+        due.append(actions.CheckAgain(end))
+    return _unless_unwanted(t, due)
 
 
 def _remarked(t: Turn) -> tuple[Message, tuple[Step, ...]]:
@@ -260,7 +248,7 @@ def _remarked(t: Turn) -> tuple[Message, tuple[Step, ...]]:
 
 def _suspending(t: Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE):
-        return [_ask_to_end(t), Stop(t.grace_s)]
+        return [_ask_to_end(t), actions.Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message, reason = msg("suspended; it keeps its age in the queue"), Reason.SUSPENDED.value
         if t.job.reason == Reason.IDLE_GPUS:
@@ -271,7 +259,7 @@ def _suspending(t: Turn) -> list[Action]:
 
 def _preempting(t: Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND):
-        return [_ask_to_end(t), Stop(t.grace_s)]
+        return [_ask_to_end(t), actions.Stop(t.grace_s)]
     if t.seen.phase in _GONE:
         message = msg("back in the queue with its age kept: the other job gets its resources")
         return _leave(t, t.moved(P.QUEUED, "requeued", message, None, **t.next_attempt()))
@@ -280,7 +268,7 @@ def _preempting(t: Turn) -> list[Action]:
 
 def _resizing(t: Turn) -> list[Action]:
     if t.job.target in (T.CANCEL, T.DELETE, T.SUSPEND, T.PREEMPT):
-        return [_ask_to_end(t), Stop(t.grace_s)]
+        return [_ask_to_end(t), actions.Stop(t.grace_s)]
     if t.seen.phase in (A.ABSENT, A.STOPPED) or (t.seen.phase is A.LOST and t.was_killed):
         workers = len(t.job.resize_to) - t.job.spec.ps
         message = msgs(
@@ -308,7 +296,7 @@ def _cancelling(t: Turn) -> list[Action]:
         ranks = tuple(map(_over, t.seen.ranks or t.job.ranks))
         if t.seen.ranks and [r.state for r in ranks] != [r.state for r in t.job.ranks]:
             # how they ended is forgotten with the attempt, and the move that follows may have to be tried again
-            return [Update(replace(t.job, ranks=ranks)), CheckAgain(t.now)]
+            return [actions.Update(replace(t.job, ranks=ranks)), actions.CheckAgain(t.now)]
         return _leave(t, t.moved(P.CANCELLED, "cancelled", msg("cancelled"), finished_at=t.now, ranks=ranks))
     return _see_to_its_end(t)
 
@@ -366,7 +354,7 @@ def _final(t: Turn) -> list[Action]:
 
 
 def _deleting(_: Turn) -> list[Action]:
-    return [Forget(), Erase()]
+    return [actions.Forget(), actions.Erase()]
 
 
 _TABLE: Mapping[Phase, Callable[[Turn], list[Action]]] = {
@@ -392,19 +380,19 @@ def _ask_to_end(t: Turn) -> Move:
     return t.moved(phase, phase.value, message)
 
 
-def _unless_unwanted(t: Turn, actions: list[Action]) -> list[Action]:
-    return actions if t.job.target is T.RUN else [_ask_to_end(t), Stop(t.grace_s)]
+def _unless_unwanted(t: Turn, due: list[Action]) -> list[Action]:
+    return due if t.job.target is T.RUN else [_ask_to_end(t), actions.Stop(t.grace_s)]
 
 
 def _see_to_its_end(t: Turn) -> list[Action]:
     if t.stop_sent_at is None:
-        return [Stop(t.grace_s), CheckAgain(t.now + t.grace_s + KILL_MARGIN_S)]
+        return [actions.Stop(t.grace_s), actions.CheckAgain(t.now + t.grace_s + KILL_MARGIN_S)]
     deadline = t.stop_sent_at + t.grace_s + KILL_MARGIN_S
     if t.now < deadline:
-        return [CheckAgain(deadline)]
+        return [actions.CheckAgain(deadline)]
     if t.now < deadline + KILL_MARGIN_S:
-        return [Kill(), CheckAgain(deadline + KILL_MARGIN_S)]
-    return [Collect(), AddSteps((_CUT,)), Forget()]
+        return [actions.Kill(), actions.CheckAgain(deadline + KILL_MARGIN_S)]
+    return [actions.Collect(), actions.AddSteps((_CUT,)), actions.Forget()]
 
 
 def _leave(t: Turn, move: Move) -> list[Action]:
@@ -416,8 +404,8 @@ def _leave(t: Turn, move: Move) -> list[Action]:
     steps = tuple(replace(step, once=True) for step in move.before)
     if t.seen.phase is A.LOST and not t.seen.lost_lines:
         steps = (*steps, _CUT)
-    report = [AddSteps(steps)] if steps else []
-    return [Collect(), *report, Forget(), SweepPoints(), changed(move, before=())]
+    report = [actions.AddSteps(steps)] if steps else []
+    return [actions.Collect(), *report, actions.Forget(), actions.SweepPoints(), changed(move, before=())]
 
 
 def _runs(t: Turn) -> Move:

@@ -6,10 +6,12 @@ between, the work is in the queue at the next start.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 from mlp_hub.domain.errors import Reason, Refused
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase, Target
@@ -83,6 +85,7 @@ class Offboarding:
         self.shut_out: Callable[[str], Awaitable[object]] | None = None
         self.owned_data = list(owned_data)
         self.running = list(running)  # what goes on by itself, and so ends first
+        self._begins: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         queue.serve(KIND, self._work)
 
     async def start(self) -> None:
@@ -128,30 +131,30 @@ class Offboarding:
         removed.
         """
 
-        def work(tx: Tx) -> Departure:
+        def work(tx: Tx) -> tuple[Departure | None, Departure]:
             before = _get(tx, user)
             if before is not None and before.phase is DeparturePhase.REMOVING:
                 if files is FilesChoice.KEEP:
                     raise being_removed(user)
-                return before
+                return before, before
             if before is None or before.phase is DeparturePhase.LEFT:
                 found = Departure(user, jobs, files, actor, self._clock())
             elif (before.jobs, before.files) == (jobs, files):
-                return before
+                return before, before
             else:
                 found = replace(before, jobs=jobs, files=files, actor=actor, phase=DeparturePhase.CLOSING)
             _put(tx, found)
-            return found
+            return before, found
 
-        before = await self.departure_of(user)
-        begun = await self._board.db.write(work)
-        if begun.phase is DeparturePhase.REMOVING:
-            return begun
-        try:
-            await self._close(user)
-        except Refused:
-            await self._board.db.write(lambda tx: _put_back(tx, user, before))
-            raise
+        async with self._begins.setdefault(user, asyncio.Lock()):  # what one takes back, no other built on
+            before, begun = await self._board.db.write(work)
+            if begun.phase is DeparturePhase.REMOVING:
+                return begun
+            try:
+                await self._close(user)
+            except Refused:
+                await self._board.db.write(lambda tx: _put_back(tx, begun, before))
+                raise
         self._queue.add((KIND, user))
         return begun
 
@@ -173,8 +176,8 @@ class Offboarding:
         found = await self.departure_of(user)
         try:
             match None if found is None else found.phase:
-                case DeparturePhase.CLOSING:
-                    return await self._close_again(user)
+                case DeparturePhase.CLOSING if found is not None:
+                    return await self._close_again(found)
                 case DeparturePhase.ENDING:
                     return await self._end_jobs(user)
                 case DeparturePhase.REMOVING:
@@ -199,11 +202,11 @@ class Offboarding:
 
         await self._board.db.write(work)
 
-    async def _close_again(self, user: str) -> bool:
+    async def _close_again(self, found: Departure) -> bool:
         try:
-            await self._close(user)
+            await self._close(found.user)
         except Refused:  # it was asked for, and never answered: as the only administrator left, say
-            await self._board.db.write(lambda tx: _put_back(tx, user, None))
+            await self._board.db.write(lambda tx: _put_back(tx, found, None))
             return False
         return True
 
@@ -327,9 +330,12 @@ def _put(tx: Tx, departure: Departure) -> None:
     tx.settings.put(_key(departure.user), asdict(departure))
 
 
-def _put_back(tx: Tx, user: str, before: Departure | None) -> None:
+def _put_back(tx: Tx, refused: Departure, before: Departure | None) -> None:
+    """Take back a departure that was refused; one that somebody else chose or carried on meanwhile stays."""
+    if _get(tx, refused.user) != refused:
+        return
     if before is None:
-        tx.settings.drop(_key(user))
+        tx.settings.drop(_key(refused.user))
     else:
         _put(tx, before)
 

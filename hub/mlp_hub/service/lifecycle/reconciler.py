@@ -13,6 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import MessageError, MLPError, OutOfReach
 from mlp_hub.domain.jobs.job import (
     ALIVE,
@@ -30,21 +31,9 @@ from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import AttemptPhase, CannotStart, Executor, Observation, Superseded
 from mlp_hub.logs.concern import concerns
 from mlp_hub.service.config import RunPolicy
+from mlp_hub.service.lifecycle import actions
 from mlp_hub.service.lifecycle import next_action as d
-from mlp_hub.service.lifecycle.actions import (
-    Action,
-    AddSteps,
-    CheckAgain,
-    Collect,
-    Erase,
-    Forget,
-    Kill,
-    Relimit,
-    Start,
-    Stop,
-    SweepPoints,
-    Update,
-)
+from mlp_hub.service.lifecycle.actions import Action
 from mlp_hub.service.lifecycle.effects import FencedEffects
 from mlp_hub.service.lifecycle.job_tokens import JobToken, make_token
 from mlp_hub.service.lifecycle.launch import launch_spec
@@ -84,7 +73,7 @@ class _Memory:
     ran_since: float | None = None
     token: str | None = None
     ranks_at: float = 0.0
-    limited: Relimit | None = None
+    limited: actions.Relimit | None = None
     killed: bool = False
 
 
@@ -119,7 +108,7 @@ class Reconciler:
         self._moves: Batch[Move, Job] = Batch(self._store_all)
         self._clearing = Clearing()
         self._numbers: dict[str, int] = {}  # of users
-        self._scan: asyncio.Task[None] | None = None
+        self._scan = BackgroundTask(self._scan_loop)
         queue.serve(KIND, self._look)
         executor.on_change(self._executor_says)
 
@@ -130,13 +119,11 @@ class Reconciler:
         self._board.on_change(self._board_says)
         for uid in list(self._board.jobs):
             self.look_at(uid)
-        self._scan = asyncio.ensure_future(self._scan_loop())
+        self._scan.start()
 
     async def stop(self) -> None:
         """Stop looking, once the queue has stopped; running attempts continue."""
-        if self._scan is not None:
-            self._scan.cancel()
-            await asyncio.gather(self._scan, return_exceptions=True)
+        await self._scan.stop()
         self._clearing.clear()
         await self._moves.stop()
 
@@ -203,9 +190,8 @@ class Reconciler:
             return False
         memory = self._remembered(job)
         seen = await self._observe(job)
-        actions = self._decide(job, seen, memory)
         again = False
-        for action in actions:
+        for action in self._decide(job, seen, memory):
             match action:
                 case Move():
                     ended = None if seen.leaves else d.finish_of(action)
@@ -215,36 +201,36 @@ class Reconciler:
                         return False
                     before, job = job, await self._store(action, memory)
                     again = not _runs_now(job, before)
-                case Update():
+                case actions.Update():
                     await self._store_ranks(action, memory)
-                case Start():
+                case actions.Start():
                     await self._start(job, memory)
                     again = True
-                case Stop():
+                case actions.Stop():
                     if memory.stop_sent is None:
                         await self._effects.stop(job.attempt, action.grace_s)
                         memory.stop_sent = self._steady()
                         again = True
-                case Relimit():
+                case actions.Relimit():
                     if memory.limited != action and self._executor.limits:
                         await self._effects.limit(job.attempt, action.time_limit)
                         memory.limited = action
-                case Kill():
+                case actions.Kill():
                     if not memory.killed:
                         await self._effects.kill(job.attempt, action.failure)
                         memory.killed = again = True
-                case AddSteps():
+                case actions.AddSteps():
                     await self._add_steps(job, action.steps)
-                case Collect():
+                case actions.Collect():
                     await self._effects.collect(attempt_of(job))
-                case Forget():
+                case actions.Forget():
                     await self._effects.forget(job.attempt)
                     again = again or seen.phase is not AttemptPhase.ABSENT
-                case SweepPoints():
+                case actions.SweepPoints():
                     await self._metrics.store_spooled(job, self._executor.workspace)
-                case Erase():
+                case actions.Erase():
                     await self._erase(job)
-                case CheckAgain():
+                case actions.CheckAgain():
                     self.look_at(uid, max(action.at - self._clock(), 0.01))
         return again
 
@@ -305,7 +291,7 @@ class Reconciler:
         except Stale:  # seldom, so nobody looks for it before
             return await self._board.commit(without_stale)
 
-    async def _store_ranks(self, update: Update, memory: _Memory) -> None:
+    async def _store_ranks(self, update: actions.Update, memory: _Memory) -> None:
         job, now = update.job, self._clock()
         states_before = [r.state for r in self._board.jobs[job.uid].ranks]
         if states_before == [r.state for r in job.ranks] and now < memory.ranks_at + RANKS_EVERY_S:
@@ -463,7 +449,7 @@ class Reconciler:
             return orphans
 
         for attempt in await self._board.commit(work):
-            log.warning("released what was held for %s, which is not under way", attempt)
+            log.warning("released the holdings of attempt %s, which is not in progress", attempt)
 
     async def _forget_leftovers(self) -> None:
         """Remove attempts of jobs that are not in progress."""

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import FINAL, Job, Target
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -110,22 +111,19 @@ class Retention:
         self._going: dict[str, str] = {}  # being deleted, with their users
         self._looks = 0
         self._something = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     async def start(self) -> None:
         """Start; jobs that ended while the service was away are found first."""
         self._more = True
-        if self._policy.deletes_jobs and self._task is None:
+        if self._policy.deletes_jobs and not self._task.is_started:
             self._users.update(await self._board.db.read(self._over))
             self._board.on_change(self._job_changed)
-            self._task = asyncio.ensure_future(self._run())
+            self._task.start()
 
     async def stop(self) -> None:
         """Stop marking; marked jobs are deleted all the same."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         self._ended.clear()
         self._going.clear()
 
@@ -165,7 +163,9 @@ class Retention:
         marked = 0
         if len(self._going) < MOST_GOING:
             due, done = await self._board.db.read(self._choose)
-            marked = len(await self._mark(due)) if due else 0
+            if due:
+                jobs, done = await self._mark()
+                marked = len(jobs)
             self._users -= done
         if measured:
             return SOON_S
@@ -233,11 +233,15 @@ class Retention:
             count, size = count - 1, size - kept.bytes
         return found, why
 
-    async def _mark(self, due: Sequence[_Due]) -> list[Job]:
-        """Let those of these jobs go that are still there and still ended, with their entries in the audit log."""
+    async def _mark(self) -> tuple[list[Job], set[str]]:
+        """Let jobs go, with their entries in the audit log; return them, and of which users no more than these.
+
+        They are chosen once more in the transaction: a person may have deleted some meanwhile, and others are kept for that.
+        """
         now = self._clock()
 
-        def work(tx: Tx, changes: Changes) -> list[Job]:
+        def work(tx: Tx, changes: Changes) -> tuple[list[Job], set[str]]:
+            due, done = self._choose(tx)
             marked: list[Job] = []
             removed: dict[tuple[str, str], tuple[Message, list[str]]] = {}
             for one in due:
@@ -250,11 +254,11 @@ class Retention:
                 removed.setdefault((job.spec.user, str(one.why)), (one.why, []))[1].append(job.title)
             for (user, _), (why, names) in removed.items():
                 tx.audit.add(now, THE_HUB, "jobs.expire", user, detail={"why": why}, jobs=names)
-            return marked
+            return marked, done
 
-        marked = await self._board.commit(work)
+        marked, done = await self._board.commit(work)
         self._going.update((job.uid, job.spec.user) for job in marked)
-        return marked
+        return marked, done
 
     async def _until_due(self) -> float:
         """Return how long until the job that ended first is due."""

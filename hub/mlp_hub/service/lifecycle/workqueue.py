@@ -24,7 +24,7 @@ at once."""
 
 
 class WorkQueue:
-    """Keys in the order of their addition, and the workers that take them; none is taken before `start`.
+    """Keys in the order of their addition, and the workers that take them: keys are kept from `open` on, and taken from `start` on.
 
     A key that is added during its work is worked on once more. A failed key is added again after a wait
     that doubles with each failure in a row, from `first_s` to `most_s` seconds.
@@ -33,7 +33,7 @@ class WorkQueue:
     def __init__(self, first_s: float, most_s: float) -> None:
         self._work: dict[str, Work] = {}
         self._backoff: KeyedBackoff[Key] = KeyedBackoff(first_s, most_s)
-        self._open = False
+        self._open = self._works = False
         self._waiting: dict[Key, None] = {}
         self._active: dict[Key, asyncio.Task[None]] = {}
         self._again: set[Key] = set()
@@ -45,13 +45,18 @@ class WorkQueue:
         """Have objects of a kind worked on by `work`."""
         self._work[kind] = work
 
-    def start(self) -> None:
-        """Take keys from now on."""
+    def open(self) -> None:
+        """Keep keys from now on. Nothing is worked on yet: workers need components that are still to be started."""
         self._open = True
+
+    def start(self) -> None:
+        """Take keys from now on, also those that were kept."""
+        self._open = self._works = True
+        self._fill()
 
     def close(self) -> list[asyncio.Task[None]]:
         """Take no more, forget all, and cancel the workers, which are returned."""
-        self._open = False
+        self._open = self._works = False
         for timer in self._timers.values():
             timer.cancel()
         workers = list(self._active.values())
@@ -99,7 +104,7 @@ class WorkQueue:
         self.add(key)
 
     def _fill(self) -> None:
-        while self._waiting and len(self._active) < WORKERS:
+        while self._works and self._waiting and len(self._active) < WORKERS:
             key = next(iter(self._waiting))
             del self._waiting[key]
             task = asyncio.ensure_future(self._run(key))

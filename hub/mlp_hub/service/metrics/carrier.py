@@ -20,6 +20,7 @@ from msgspec import Meta
 
 from mlp_api.jobs.jobs import SOURCE_PATTERN
 from mlp_api.jobs.metrics import MetricAck
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.jobs.job import FINAL
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
@@ -84,7 +85,7 @@ class Carrier:
         self._topic = KafkaLog(policy)
         self._name = f"{policy.group} {policy.topic}"  # what the offsets are of
         self._last: dict[tuple[str, str], int] = {}  # numbers that the broker has
-        self._reading: asyncio.Task[None] | None = None
+        self._reading = BackgroundTask(self._read_on)
         self._write_trouble: Message | None = None
         self._read_trouble: Message | None = None
         self._trying = 0
@@ -162,16 +163,13 @@ class Carrier:
 
     def start(self) -> None:
         """Read and store from now on."""
-        if self._reading is None or self._reading.done():
+        if not self._reading.is_running:
             self._last.clear()  # another service may have written since
-            self._reading = asyncio.ensure_future(self._read_on())
+            self._reading.start()
 
     async def stop(self) -> None:
         """Stop reading; points that are being stored are stored."""
-        reading, self._reading = self._reading, None
-        if reading is not None:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+        await self._reading.stop()
         await self._topic.close()
 
     async def _read_on(self) -> None:

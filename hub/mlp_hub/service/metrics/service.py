@@ -111,24 +111,25 @@ class MetricsService:
 
     async def delete(self, context: TenantContext, user: str, name: str) -> None:
         """Forget the points of a job that is final."""
-        job = await self._find(context, user, name)
-        if job.phase not in FINAL:
-            text = msg(
-                "job {name} is {phase}; its metrics can be deleted when it has ended, cancel it first",
-                name=name,
-                phase=PHASES[job.phase],
-            )
-            raise Refused(Reason.WRONG_STATE, text)
 
-        def work(tx: Tx) -> None:
+        def work(tx: Tx) -> str:
+            job = found_job(tx, context, user, name)
+            if job.phase not in FINAL:
+                text = msg(
+                    "job {name} is {phase}; its metrics can be deleted when it has ended, cancel it first",
+                    name=name,
+                    phase=PHASES[job.phase],
+                )
+                raise Refused(Reason.WRONG_STATE, text)
             tx.metrics.delete(job.uid)
             tx.metrics.close(job.uid)  # for those that are still on their way
             tx.runs.forget_metrics(job.uid)
             tx.ended.put(tx.ended.measure([job.uid]))
+            return job.uid
 
-        await self._board.db.write(work)
+        uid = await self._board.db.write(work)
         for listener in self.deleted:
-            listener(job.uid)
+            listener(uid)
 
     async def store_spooled(self, job: Job, workspace: Workspace) -> int:
         """Store what the job's processes spooled and never delivered; return how many points that were."""
@@ -170,9 +171,12 @@ class MetricsService:
         """Note a job's progress (0-100); it is stored soon, many reports in one write."""
         self._progress[uid] = max(0, min(100, progress))
         if uid not in self._flushes:
-            task = asyncio.ensure_future(self._flush_later(uid))
-            self._flushes[uid] = task
-            task.add_done_callback(lambda _: self._flushes.pop(uid, None))
+            self._flushes[uid] = task = asyncio.ensure_future(self._flush_later(uid))
+            task.add_done_callback(partial(self._flushed, uid))
+
+    def _flushed(self, uid: str, task: asyncio.Task[None]) -> None:
+        if self._flushes.get(uid) is task:
+            del self._flushes[uid]
 
     def take_progress(self, uid: str) -> int | None:
         """Return the noted progress that is not stored yet; the caller stores it."""
@@ -207,6 +211,7 @@ class MetricsService:
             while uid in self._progress:
                 await self._flush(uid)
                 await asyncio.sleep(PROGRESS_EVERY_S)
+        self._flushes.pop(uid, None)  # at once: what is noted from here on needs another task
 
     async def _flush(self, uid: str) -> None:
         progress = self._progress.pop(uid, None)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.pools import WorkKind, run_in
@@ -59,7 +60,7 @@ class Monitoring:
         self._looked = float("-inf")  # of time.monotonic
         self._texts: dict[bool, tuple[float, tuple[bytes, str]]] = {}
         self._one, self._looking = asyncio.Lock(), asyncio.Lock()
-        self._ticking: asyncio.Task[None] | None = None
+        self._ticking = BackgroundTask(self._tick)
         events = self.events
         parts.db.on_commit(events.committed)
         parts.admission.watch.over.append(events.cycle)
@@ -70,8 +71,7 @@ class Monitoring:
 
     def start(self) -> None:
         """Measure the event loop from now on."""
-        if self._ticking is None:
-            self._ticking = asyncio.ensure_future(self._tick())
+        self._ticking.start()
 
     def lead(self) -> None:
         """Note that this platform leads; its board forgot all listeners when it did not."""
@@ -84,10 +84,7 @@ class Monitoring:
 
     async def stop(self) -> None:
         """Measure no more."""
-        if self._ticking is not None:
-            self._ticking.cancel()
-            await asyncio.gather(self._ticking, return_exceptions=True)
-            self._ticking = None
+        await self._ticking.stop()
 
     async def scrape(self, accept: str) -> tuple[bytes, str]:
         """Return the text of all metrics and its type, as the `Accept` header asks. Raises `Unavailable`."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mlp_hub.service.support.point_targets import KINDS
+from mlp_hub.point_targets import KINDS
 
 
 class MetricKind(StrEnum):

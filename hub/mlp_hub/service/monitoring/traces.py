@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import FINAL, Job
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.service.jobs.stages import STEPS
@@ -61,27 +62,26 @@ class TraceExport:
         self._retry = RetryWaits(retry_s, RETRY_MOST_S)
         self._waiting: dict[str, None] = {}
         self._something = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     def start(self) -> None:
         """Export from now on, and the runs that ended shortly before."""
-        if self._endpoint and self._task is None:
+        if self._endpoint and not self._task.is_started:
             for result in ("exported", "dropped"):
                 self._counted.begin(result)
             self._board.on_change(self._changed)  # which forgot all who listened when another led
-            self._task = asyncio.ensure_future(self._run())
+            self._task.start()
 
     async def stop(self) -> None:
         """Export no more; the next leader exports again what waits here."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         self._waiting.clear()
         await self._sender.stop()
 
     def _changed(self, job: Job, before: Job | None) -> None:
-        if self._task is None or job.phase not in FINAL or (before is not None and before.phase in FINAL):
+        if job.phase not in FINAL or (before is not None and before.phase in FINAL):
+            return
+        if not self._task.is_started:
             return
         if len(self._waiting) >= MOST_WAITING:
             self._counted.add("dropped")

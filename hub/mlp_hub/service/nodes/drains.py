@@ -7,12 +7,12 @@ in the queue again. The hub ends a notebook server.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mlp_api.platform import nodes as api
+from mlp_hub.background import BackgroundTasks
 from mlp_hub.domain.errors import MLPError, Reason, Refused, not_found
 from mlp_hub.domain.jobs.job import HOLDING, Job, Phase, Target
 from mlp_hub.domain.tenants.account_names import THE_HUB
@@ -59,7 +59,7 @@ class Drains:
         self._drains: dict[str, NodeDrain] = {}
         self._seen: tuple[Sequence[NodeInfo], Sequence[NodeInfo]] | None = None
         self._ended: dict[tuple[str, float], float] = {}  # servers that the hub was asked to end: when
-        self._evicting: set[asyncio.Task[None]] = set()
+        self._evicting = BackgroundTasks()
         self.end_server: End | None = None
 
     # --- what others look at
@@ -89,9 +89,7 @@ class Drains:
 
     async def stop(self) -> None:
         """Look no more."""
-        for task in self._evicting:
-            task.cancel()
-        await asyncio.gather(*self._evicting, return_exceptions=True)
+        await self._evicting.stop()
 
     async def review_drains(self) -> None:
         """Look again at work on nodes that must become empty."""
@@ -172,21 +170,15 @@ class Drains:
         return {d.node for d in self._drains.values() if d.evict}
 
     def _jobs_on(self, nodes: set[str]) -> list[Job]:
-        return [
-            job
-            for job in self._board.holding.values()
-            if not nodes.isdisjoint((*job.placement, *job.resize_to))
-        ]
+        return [job for job in self._board.holding.values() if _is_on(job, nodes)]
 
     def _job_changed(self, job: Job, before: Job | None) -> None:
         """Evict a job that has just come to a node that must become empty, for example by a resize."""
         if before is not None and before.placement == job.placement and before.resize_to == job.resize_to:
             return
         nodes = self._to_empty()
-        if nodes and not nodes.isdisjoint((*job.placement, *job.resize_to)) and _keeps_running(job):
-            task = asyncio.ensure_future(self._evict_quietly())
-            self._evicting.add(task)
-            task.add_done_callback(self._evicting.discard)
+        if _is_on(job, nodes) and _keeps_running(job):
+            self._evicting.start(self._evict_quietly())
 
     async def _evict_quietly(self) -> None:
         try:
@@ -200,13 +192,13 @@ class Drains:
         uids = [job.uid for job in self._jobs_on(nodes) if _keeps_running(job)] if nodes else []
         if not uids:
             return
-        why = {d.node: d.reason for d in self._drains.values() if d.evict}
 
         def work(tx: Tx, changes: Changes) -> None:
+            why = {d.node: d.reason for d in tx.drains.all() if d.evict}
             for uid in uids:
                 job = tx.jobs.get(SYSTEM, uid)
-                if job is None or not _keeps_running(job):
-                    continue
+                if job is None or not _keeps_running(job) or not _is_on(job, why):
+                    continue  # it went on meanwhile, perhaps to another node, or the node was given back
                 changes.update(tx, replace(job, target=Target.PREEMPT))
                 changes.add_event(tx, uid, self._clock(), Step("preempted", _why(job, why)))
 
@@ -223,6 +215,8 @@ class Drains:
         for row in rows:
             if now - self._ended.get(_key(row), float("-inf")) < AGAIN_S:
                 continue
+            if not await self._is_to_end(row):
+                continue
             try:
                 await end(row.user, row.id.removeprefix(f"{row.user}/"))
             except MLPError as error:
@@ -231,6 +225,11 @@ class Drains:
             if _key(row) not in self._ended:
                 await self._board.db.write(lambda tx, row=row: self._note(tx, row, nodes))  # type: ignore[misc]
             self._ended[_key(row)] = now
+
+    async def _is_to_end(self, row: ResourceRequest) -> bool:
+        """Look again right before a server's end: the ends of others take time, and another can have its name by now."""
+        nodes, now = self._to_empty(), self._clock()
+        return _key(row) in await self._board.db.read(lambda tx: set(map(_key, _servers_on(tx, nodes, now))))
 
     def _note(self, tx: Tx, row: ResourceRequest, nodes: set[str]) -> None:
         node = next(name for name, _ in row.shares if name in nodes)
@@ -243,6 +242,11 @@ class Drains:
 def _keeps_running(job: Job) -> bool:
     """Whether nobody asked it to end yet."""
     return job.phase in HOLDING and job.phase is not Phase.FINISHING and job.target in _STOPS
+
+
+def _is_on(job: Job, nodes: Collection[str]) -> bool:
+    """Whether a job has ranks on one of these nodes, or is about to."""
+    return any(node in nodes for node in (*job.placement, *job.resize_to))
 
 
 def _why(job: Job, reasons: Mapping[str, str]) -> Message:

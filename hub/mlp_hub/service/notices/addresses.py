@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from mlp_hub.domain.errors import Reason, Refused
+from mlp_hub.domain.notices.mail_names import hidden
 from mlp_hub.domain.notices.notice import ChannelKind
 from mlp_hub.domain.notices.notice_queries import COMMON, KEYS, unknown_key
 from mlp_hub.service.config import NoticePolicy
@@ -61,7 +62,7 @@ def _mail(to: str, policy: NoticePolicy) -> tuple[ChannelKind, str, str]:
         raise Refused(
             Reason.INVALID, msg("this hub sends mail to {domains} only", domains=tuple(policy.mail_domains))
         )
-    return ChannelKind.MAIL, to, f"***@{domain}"
+    return ChannelKind.MAIL, to, hidden(domain)
 
 
 def _wrong(services: Sequence[str]) -> Refused:

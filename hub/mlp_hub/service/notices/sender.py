@@ -35,6 +35,11 @@ TROUBLE = {
     "failed": msg("the service did not accept it"),
 }
 """Why a notice was not taken, in words."""
+PRIVATE = msg(
+    "this address is private; give a public one, or ask the hub's operator to allow its host in {setting}",
+    setting="MLP_NOTICE_PRIVATE",
+)
+"""Why an address is refused when it is set."""
 
 
 class Sender:
@@ -63,13 +68,7 @@ class Sender:
         """
         said = await self._ask({"act": "check", "kind": "service", "address": address})
         if said.get("why") == "forbidden":
-            raise Refused(
-                Reason.INVALID,
-                msg(
-                    "this address is private; give a public one, or ask the hub's operator to allow its host in {setting}",
-                    setting="MLP_NOTICE_PRIVATE",
-                ),
-            )
+            raise Refused(Reason.INVALID, PRIVATE)
         return said.get("service")
 
     async def send(

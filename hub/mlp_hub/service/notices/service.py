@@ -31,6 +31,7 @@ from mlp_hub.service.notices.worker import NoticeWorker, title_of
 from mlp_hub.service.secrets.service import SecretService
 from mlp_hub.service.state.board import Board
 from mlp_hub.service.support.units import maybe_when, when
+from mlp_hub.store.repos.audit_chain import OF_CHANNELS
 from mlp_hub.store.tx import Tx
 from mlp_language.message import Moment, msg
 from mlp_language.render import Reader
@@ -117,7 +118,7 @@ class NoticeService:
             tx.notices.remove_channels(user, known.keys() - set(names))
             tx.notices.choose(choice)
             listed = ", ".join(f"{one.name} ({one.shown})" for one in kept)
-            tx.audit.add(now, actor, "notifications.set", user, detail={"channels": listed})
+            tx.audit.add(now, actor, OF_CHANNELS, user, detail={"channels": listed})
             return tuple(kept)
 
         kept = await self._db.write(work)

@@ -19,10 +19,12 @@ from mlp_hub.domain.notices.notice import (
     WITHOUT_JOB,
     AskedFor,
     Channel,
+    ChannelKind,
     Notice,
     NoticeChoice,
     NoticeKind,
 )
+from mlp_hub.domain.text import calling_nobody
 from mlp_hub.service.config import NoticePolicy
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
 from mlp_hub.service.notices.outbox import quiet_for, zone_of
@@ -115,7 +117,7 @@ class NoticeWorker:
         address = self._secrets.unsealed(channel.sealed, channel.bound)
         if address is None:
             return LOST
-        title, body = _words(notices, self._policy.pages, reader)
+        title, body = _words(notices, self._policy.pages, reader, channel.kind)
         data = {
             "title": title,
             "notices": [_data(one, self._policy.pages, reader) for one in notices],
@@ -168,11 +170,16 @@ _PAGES_OF_REQUESTS = {
 """Pages that follow a notice of a request, below the panel."""
 
 
-def _words(notices: Sequence[Notice], pages: str, reader: Reader) -> tuple[str, str]:
+def _words(notices: Sequence[Notice], pages: str, reader: Reader, kind: ChannelKind) -> tuple[str, str]:
+    def said(message: Message) -> str:
+        # others' words are in it: who asks for a place in a team calls nobody in its chat
+        text = render(message, reader)
+        return calling_nobody(text) if kind is ChannelKind.SERVICE else text
+
     lines = []
     for one in notices:
         link = _link(one, pages)
-        about = [render(title_of(one), reader), render(one.text, reader), *([link] if link else [])]
+        about = [said(title_of(one)), said(one.text), *([link] if link else [])]
         lines.append("\n".join(about))
     if len(notices) == 1:
         return lines[0].split("\n")[0], "\n\n".join(lines) + "\n"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.apps.app_usage import AppUse
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.domain.over_time.grains import GRAINS
@@ -41,21 +42,17 @@ class OverTimeSampler:
         self._apps: Mapping[str, AppUse] | None = None
         self._limits: dict[str, Limits] = {}
         self._last: int | None = None
-        self._running: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
         self._parts.board.on_moves.append(self._moved)
 
     def start(self) -> None:
         """Take samples from now on; the first one covers a whole span, because counts of events begin now."""
         self._forget()
-        if self._running is None:
-            self._running = asyncio.ensure_future(self._run())
+        self._task.start()
 
     async def stop(self) -> None:
         """Take no more samples: another replica may."""
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.gather(self._running, return_exceptions=True)
-            self._running = None
+        await self._task.stop()
         self._forget()
 
     def _moved(self, moves: Sequence[Move]) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import MLPError
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT
@@ -35,7 +36,7 @@ class FormerMembersServers:
         self._db = db
         self._clock = clock
         self._one_by_one = asyncio.Lock()
-        self._soon: asyncio.Task[None] | None = None
+        self._soon = BackgroundTask(self._look_until_quiet)
         self._again = False
         self._ended: dict[
             tuple[str, float], float
@@ -45,8 +46,7 @@ class FormerMembersServers:
     def look_soon(self) -> None:
         """Look right now, beside what else is done; after a removal."""
         self._again = True
-        if self._soon is None or self._soon.done():
-            self._soon = asyncio.ensure_future(self._look_until_quiet())
+        self._soon.start()
 
     async def _look_until_quiet(self) -> None:
         while self._again:
@@ -77,6 +77,8 @@ class FormerMembersServers:
         before = self._ended.get(key)
         if before is not None and now - before < AGAIN_S:
             return
+        if key not in await self._db.read(lambda tx: set(map(_key, self._found(tx)))):
+            return  # the ends of others took time: it is a member again, or another server has the name by now
         await end(row.user, _server(row))
         if before is None:
             await self._db.write(lambda tx: self._note(tx, row))
@@ -84,9 +86,7 @@ class FormerMembersServers:
 
     async def stop(self) -> None:
         """Look no more."""
-        if self._soon is not None:
-            self._soon.cancel()
-            await asyncio.gather(self._soon, return_exceptions=True)
+        await self._soon.stop()
 
     def _found(self, tx: Tx) -> list[ResourceRequest]:
         held = tx.ledger.held(self._clock(), applier=SERVER.applier)

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from mlp_hub.background import BackgroundTasks
 from mlp_hub.domain.jobs.job import Job, Phase
 from mlp_hub.domain.tenants.account_names import THE_HUB
 from mlp_hub.domain.tenants.tenant import Lowering, Tenant
@@ -44,7 +45,7 @@ class IdleQuota:
         self._on_change = on_change
         self._changed = changed
         self._one = asyncio.Lock()
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks = BackgroundTasks()
         self._active: frozenset[str] = (
             frozenset()
         )  # not idle as of the last review, so nothing of theirs is lowered
@@ -65,7 +66,7 @@ class IdleQuota:
 
     async def stop(self) -> None:
         """Wait for reviews in progress."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.finish()
 
     # --- what happens
 
@@ -76,9 +77,7 @@ class IdleQuota:
             tenant = job.spec.tenant
             if self.on and tenant not in self._active:
                 self._asked.add(tenant)
-                task = asyncio.ensure_future(self._review_soon())
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._tasks.start(self._review_soon())
 
     def something_changed(self) -> None:
         """Hear that tenants, or what is held of them, have changed."""

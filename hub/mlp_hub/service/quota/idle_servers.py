@@ -152,8 +152,24 @@ class IdleServerStops:
             due = [
                 one for key, one in self._servers.items() if one.due and self._idle_s(key, now) is not None
             ]
-            for one in due:
-                await self._stop(one)
+        for one in due:
+            async with self._one_by_one:  # between two, somebody may keep theirs
+                if await self._is_due(one):
+                    await self._stop(one)
+
+    async def _is_due(self, one: IdleServer) -> bool:
+        """Look again right before a server's end: the ends of others take time, in which it may be used, kept or replaced."""
+        key = one.user, one.server
+        policies, held = await self._db.read(self._found)
+        row = next((row for row in held if (row.user, _server(row)) == key), None)
+        if (
+            self._servers.get(key) != one
+            or row is None
+            or (row.tenant, row.created_at) != (one.tenant, one.began)
+        ):
+            return False
+        idle_s = self._idle_s(key, self._monotonic())
+        return idle_s is not None and one.after(0.0, idle_s, policies.get(one.tenant)).due
 
     def _counted(
         self, policies: dict[str, IdleWorkPolicy], passed: float, now: float

@@ -14,10 +14,11 @@ from mlp_hub.domain.errors import Reason, Refused, not_found
 from mlp_hub.domain.jobs.runquery import parse, parse_order
 from mlp_hub.domain.tenants.tenant_context import TenantContext
 from mlp_hub.service.jobs import wire as jobs_wire
+from mlp_hub.service.jobs.notes import store_note
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.runs import wire
 from mlp_hub.service.runs.curves import By, CurveMaker
-from mlp_hub.service.state.board import Board
+from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.support.runs import found_job
 from mlp_hub.store.repos.jobs.runs import METRIC, PARAM
 from mlp_hub.store.tx import Tx
@@ -184,21 +185,20 @@ class RunService:
         return await self._board.db.read(work)
 
     async def update(
-        self, context: TenantContext, user: str, name: str, asked: runs_api.RunUpdate
+        self, context: TenantContext, user: str, name: str, asked: runs_api.RunUpdate, *, actor: str
     ) -> runs_api.ListedRun:
         """Set a run's note and tags."""
         now = self._clock()
 
-        def work(tx: Tx) -> runs_api.ListedRun:
+        def work(tx: Tx, changes: Changes) -> runs_api.ListedRun:
             job = found_job(tx, context, user, name)
-            tx.runs.write(
-                job.uid,
-                note=None if asked.note is UNSET else asked.note,
-                tags=None if asked.tags is UNSET else asked.tags,
-            )
+            if asked.note is not UNSET:
+                store_note(tx, changes, job, asked.note, actor=actor, now=now)
+            if asked.tags is not UNSET:
+                tx.runs.set_tags(job.uid, asked.tags)
             return wire.run_to(tx.runs.rows(context, [job.uid], now)[0])
 
-        return await self._board.db.write(work)
+        return await self._board.commit(work)
 
     async def act(
         self, context: TenantContext, user: str, asked: runs_api.RunsAct
@@ -317,7 +317,7 @@ def _retag(
             )
             done.append(_outcome(name, Reason.INVALID, text))
             continue
-        tx.runs.write(job.uid, tags=new)
+        tx.runs.set_tags(job.uid, new)
         done.append(_outcome(name))
     return done
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, RankStatus
 from mlp_hub.domain.jobs.run import RunSummary, summed
 from mlp_hub.service.metrics.storing import PointStore
@@ -44,31 +46,28 @@ class Summaries:
         self._due: dict[str, None] = {}  # reported something, or ended
         self._more = True  # ended ones may be left that are not known here
         self._something = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
         points.listeners.append(self.note)
 
     def start(self) -> None:
         """Start; runs that a killed process left are found first."""
-        if self._task is None:
+        if not self._task.is_started:
             self._more = True
             self._due.update(
                 dict.fromkeys(uid for uid, job in self._board.jobs.items() if job.phase in HOLDING)
             )
             self._board.on_change(self._changed)
             self._something.set()
-            self._task = asyncio.ensure_future(self._run())
+            self._task.start()
 
     async def stop(self) -> None:
         """Stop all summaries; the next leader continues."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         self._due.clear()
 
     def note(self, uid: str) -> None:
         """Hear that a run has reported something."""
-        if self._task is not None:
+        if self._task.is_started:
             self._due[uid] = None
             self._something.set()
 
@@ -157,7 +156,11 @@ def _summed_up(tx: Tx, uids: Sequence[str]) -> Summed:
 
 
 def _store(tx: Tx, new: Summed) -> None:
-    tx.runs.put_summaries({uid: summary for uid, summary, _ in new})
+    # the points of some may have been deleted since they were read
+    closed = tx.metrics.closed([uid for uid, summary, _ in new if summary.metrics])
+    tx.runs.put_summaries(
+        {uid: replace(summary, metrics={}) if uid in closed else summary for uid, summary, _ in new}
+    )
 
 
 def _peaks(ranks: Sequence[RankStatus]) -> tuple[float | None, int | None]:

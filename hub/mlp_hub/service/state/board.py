@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
+from mlp_hub.background import BackgroundTasks
 from mlp_hub.domain.jobs.job import FINAL, HOLDING, Job, Phase
 from mlp_hub.domain.resources import milli
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
@@ -178,7 +179,7 @@ class Changes:
         return stored
 
     def update(self, tx: Tx, job: Job) -> Job:
-        """Store a change within the phase."""
+        """Store a change within the phase, of a job that has not ended: listeners take a change of an ended job for its end."""
         stored = tx.jobs.update(job)
         self.jobs.append(stored)
         return stored
@@ -220,7 +221,13 @@ def use_of(move: Move) -> MeasuredUse | None:
     memory = [r.ram_mean for r in ranks if r.ram_mean is not None]
     if began is None or not ranks or len(cores) < len(ranks) or len(memory) < len(ranks):
         return None
-    return MeasuredUse(milli(sum(cores)), sum(memory), began)
+    return MeasuredUse(
+        milli(sum(cores)),
+        sum(memory),
+        began,
+        cpu_reported=any(r.cores_reported for r in ranks),
+        ram_reported=any(r.memory_reported for r in ranks),
+    )
 
 
 def hand_over(tx: Tx, old: Job, new: Job, now: float, used: MeasuredUse | None = None) -> None:
@@ -262,7 +269,7 @@ class Board:
         self._listeners: list[Callable[[Job, Job | None], None]] = []
         self.on_moves: list[Callable[[Sequence[Move]], None]] = []
         """Called with the moves of each transaction, once they are durable."""
-        self._tasks: set[asyncio.Task[object]] = set()
+        self._tasks = BackgroundTasks()
         self.notices: MoveNotices | None = None
 
     async def load(self) -> None:
@@ -279,9 +286,7 @@ class Board:
 
         `durable` is as in `Database.write`.
         """
-        task = asyncio.ensure_future(self._commit(fn, durable=durable))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._tasks.start(self._commit(fn, durable=durable))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -299,8 +304,7 @@ class Board:
 
     async def drain(self) -> None:
         """Wait for commits in progress."""
-        while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.finish()
 
     def stop(self) -> None:
         """Tell nobody any more, and forget all: another may change jobs from now on."""

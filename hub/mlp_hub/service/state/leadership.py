@@ -30,6 +30,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store import Database, StoreUnavailable
 from mlp_hub.store.records import Lease
@@ -127,7 +128,7 @@ class Leadership:
         # as this platform last stored it, and until when of the steady clock no other can have taken that; one value, since
         # the thread that writes changes it
         self._stored: tuple[Lease | None, float] = (None, 0.0)
-        self._renewing: asyncio.Task[None] | None = None
+        self._renewing = BackgroundTask(self._renew)
         self._renew_now = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -182,7 +183,7 @@ class Leadership:
         self._alone = False  # who takes it from this one is alive
         self._db.let_pass(self._fence, self._note_cut)
         log.info("this service decides: %s, epoch %d", self.holder, self.epoch)
-        self._renewing = asyncio.ensure_future(self._renew())
+        self._renewing.start()
 
     async def give_up(self) -> None:
         """Let another have it at once."""
@@ -194,10 +195,7 @@ class Leadership:
 
     async def forget(self) -> None:
         """Renew it no more; it runs out by itself."""
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.gather(self._renewing, return_exceptions=True)
-            self._renewing = None
+        await self._renewing.stop()
 
     async def ensure_held(self) -> None:
         """Raise `LeaseLost` unless this platform decides now: to be asked right before what no transaction fences."""
@@ -325,9 +323,7 @@ class Leadership:
         if not self._held or epoch != self.epoch:
             return
         self._held = False
-        if self._renewing is not None:
-            self._renewing.cancel()
-            self._renewing = None
+        self._renewing.cancel()
         log.error("%s decides about this database now: %s acts no more, and stands by", who, self.holder)
         self._lost()
 

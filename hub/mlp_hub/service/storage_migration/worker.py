@@ -12,6 +12,7 @@ unfinished work to be done. Until the third one all is as it was, and the move c
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 from collections.abc import Callable, Mapping
@@ -76,6 +77,7 @@ class StorageMigrationWorker:
         self._files: TenantFiles | None = executor.workspace.tenants
         self._hold, self._changed, self._idle_s = hold, changed, idle_s
         self._held: dict[str, Verdict] = {}
+        self._holding = asyncio.Lock()
         self._done: dict[str, int] = {}
         self._tries: dict[str, int] = {}
         self._asked: set[str] = set()  # of whom something is stored that who is at it may not know
@@ -379,11 +381,14 @@ class StorageMigrationWorker:
 
     async def _hold_moving(self) -> None:
         """Tell who starts things which tenants' may not."""
-        found = await self._db.read(lambda tx: tx.relocations.all(under_way=True))
-        held = {one.tenant: MOVES for one in found}
-        if held.keys() != self._held.keys():
-            self._held = held
-            self._hold(held)
+        async with (
+            self._holding
+        ):  # reads side by side answer in any order: the last one told must be the newest
+            found = await self._db.read(lambda tx: tx.relocations.all(under_way=True))
+            held = {one.tenant: MOVES for one in found}
+            if held.keys() != self._held.keys():
+                self._held = held
+                self._hold(held)
 
     async def _belongings(self, tenant: str) -> list[Belonging]:
         def look(tx: Tx) -> list[Belonging]:
@@ -450,7 +455,8 @@ class StillRunning:
 
 def still_running(tx: Tx, board: Board, tenant: str, now: float) -> StillRunning:
     """Return what of a tenant runs, or is being written to."""
-    jobs = [job for job in board.holding.values() if job.spec.tenant == tenant]
+    # a copy: this runs in a thread, beside the loop that changes it
+    jobs = [job for job in board.holding.copy().values() if job.spec.tenant == tenant]
     names: list[Message | JobRef | str] = [job.ref for job in jobs if job.spec.replica is None]
     replicas = len(jobs) - len(names)
     names += [holder_of(row) for row in tx.ledger.held(now, tenant=tenant, applier=SERVER.applier)]

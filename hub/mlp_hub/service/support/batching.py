@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import Unavailable
 from mlp_hub.store.errors import StatementFailed
 
@@ -78,21 +79,18 @@ class Batch(Generic[Item, Result]):
     def __init__(self, work: Callable[[Sequence[Item]], Awaitable[Sequence[Result | Exception]]]) -> None:
         self._work = work
         self._items: list[tuple[Item, asyncio.Future[Result]]] = []
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._run)
 
     async def submit_item(self, item: Item) -> Result:
         """Return what `work` returned for the item."""
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._items.append((item, future))
-        if self._task is None or self._task.done():
-            self._task = asyncio.ensure_future(self._run())
+        self._task.start()
         return await future
 
     async def stop(self) -> None:
         """Stop; waiting calls are cancelled."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._task.stop()
         items, self._items = self._items, []
         for _, future in items:
             future.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
@@ -12,10 +13,12 @@ FORMULA_STARTS = (
     *"\N{FULLWIDTH EQUALS SIGN}\N{FULLWIDTH PLUS SIGN}\N{FULLWIDTH HYPHEN-MINUS}\N{FULLWIDTH COMMERCIAL AT}",
 )
 """Given: first characters of a formula in a spreadsheet; wide ones count for Chinese or Japanese input."""
+_SPLITS = re.compile(r"[;\t\r\n][\"\s]*")
+"""Given: ends of a cell in some spreadsheets. If the decimal sign is a comma, Excel splits lines at semicolons."""
 
 
 def csv_bytes(lines: Iterable[Sequence[object]]) -> bytes:
-    """Return lines of cells as UTF-8; a text that begins like a formula gets an apostrophe in front, and a time is RFC 3339 UTC."""
+    """Return lines of cells as UTF-8; a formula within a text gets an apostrophe in front, and a time is RFC 3339 UTC."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerows([_cell(value) for value in line] for line in lines)
     return text.getvalue().encode("utf-8", "replace")
@@ -29,6 +32,11 @@ def time_text(at: datetime) -> str:
 def _cell(value: object) -> object:
     if isinstance(value, datetime):
         return time_text(value)
-    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
-        return f"'{value}"
-    return value
+    if value is None or isinstance(value, int | float):
+        return value
+    text = _SPLITS.sub(_with_apostrophe, str(value))
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+
+
+def _with_apostrophe(end: re.Match[str]) -> str:
+    return f"{end[0]}'" if end.string.startswith(FORMULA_STARTS, end.end()) else end[0]

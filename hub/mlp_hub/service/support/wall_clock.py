@@ -12,6 +12,8 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from mlp_hub.background import BackgroundTask
+
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
 """Tuning: seconds between two looks: processor time, for how long a jump goes unnoticed."""
@@ -30,19 +32,16 @@ class WallClockWatch:
     ) -> None:
         self._clock, self._moved, self._steady = clock, moved, steady
         self._apart = clock() - steady()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._watch)
 
     def start(self) -> None:
         """Watch from now on."""
         self._apart = self._clock() - self._steady()
-        self._task = asyncio.ensure_future(self._watch())
+        self._task.start()
 
     async def stop(self) -> None:
         """Watch no more."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await self._task.stop()
 
     async def check_clock(self) -> None:
         """Look once; a jump that could not be told is told at the next look."""

@@ -263,7 +263,7 @@ class Audit(Repo):
 
 
 def _entry(row: Any) -> AuditRecord:
-    detail = detail_of(row.detail)
+    detail = detail_of(row.action, row.detail)
     return AuditRecord(row.id, row.time, row.actor, row.action, row.object, row.tenant, detail)
 
 

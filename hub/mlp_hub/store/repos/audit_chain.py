@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import delete, func, insert, select, text
 
 from mlp_hub.domain.audit_chain import NO_HASH, ChainLink, link_hash, made_link
+from mlp_hub.domain.notices.mail_names import without_names
 from mlp_hub.store import codec
 from mlp_hub.store.records import ShippedLink
 from mlp_hub.store.repos.base import Repo, bounded, chunks
@@ -19,6 +20,8 @@ _LAST = "SELECT seq, entry, again, time, digest, hash FROM audit_link ORDER BY s
 _LINKS = text(
     "SELECT seq, entry, again, time, digest, hash FROM audit_link WHERE seq > :after ORDER BY seq LIMIT :most"
 )
+OF_CHANNELS = "notifications.set"
+"""Contract: action of the entries whose detail lists a person's channels of notices."""
 SAID = "said"
 """Given: key of a sentence in a stored detail."""
 _TEXTS = ("actor", "action", "object", "tenant", "detail")
@@ -182,17 +185,23 @@ def _shipped(row: Any) -> ShippedLink:
         action or "",
         name or "",
         tenant,
-        detail_of(detail or ""),
+        detail_of(action or "", detail or ""),
     )
 
 
-def detail_of(column: str) -> dict[str, Any]:
-    """Return the detail of an entry, its sentences as messages; of a broken column its text, as `unreadable`."""
+def detail_of(action: str, column: str) -> dict[str, Any]:
+    """Return the detail of an entry as readers see it, its sentences as messages; of a broken column its text, as `unreadable`.
+
+    Older versions stored mail addresses in `OF_CHANNELS` entries. Their bytes stay, because the chain has their digest.
+    """
     try:
-        found = codec.load_object(column)
-        return {key: loaded(value) for key, value in found.items()}
+        stored = codec.load_object(column)
+        found = {key: loaded(value) for key, value in stored.items()}
     except (ValueError, TypeError, KeyError, AttributeError):
-        return {"unreadable": column}
+        found = {"unreadable": column}
+    if action != OF_CHANNELS:
+        return found
+    return {key: without_names(value) if isinstance(value, str) else value for key, value in found.items()}
 
 
 def loaded(value: object) -> object:

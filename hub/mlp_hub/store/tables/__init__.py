@@ -20,7 +20,6 @@ from mlp_hub.store.tables.jobs import (
     metric_source,
     metric_total,
     point_export,
-    run_note,
     run_origin,
     run_summary,
     run_tag,
@@ -69,7 +68,7 @@ from mlp_hub.store.tables.workload import (
     usage_total,
 )
 
-REVISION = "0051"
+REVISION = "0053"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
 
 __all__ = [
@@ -117,7 +116,6 @@ __all__ = [
     "quota_request",
     "relocation",
     "resource_request",
-    "run_note",
     "run_origin",
     "run_summary",
     "run_tag",

@@ -51,6 +51,7 @@ job = Table(
     Column("trial", Integer),
     Column("steered", Text),  # what was made of it after it was submitted; null of most
     Column("idle", Text),  # countdown of GPUs that it holds and does not use; null of most
+    Column("note", Text),  # what its owner wrote about it; null of most
     UniqueConstraint("user", "name", "run"),
     Index(None, "phase"),
     Index(None, "tenant", "uid"),
@@ -175,13 +176,6 @@ run_summary = Table(  # worked out while a run goes on, and for good when it has
     Column("ran", Double),
     Column("cpu_peak", Double),
     Column("ram_peak", BigInteger),
-)
-
-run_note = Table(  # what people wrote of a run
-    "run_note",
-    metadata,
-    Column("job", String(26), ForeignKey("job.uid", ondelete="CASCADE"), primary_key=True),
-    Column("note", Text, nullable=False),
 )
 
 run_tag = Table(

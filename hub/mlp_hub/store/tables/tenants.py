@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -278,6 +279,8 @@ alert = Table(  # conditions of the platform and of tenants that hold, and those
     Column("resolved_at", Double),
     Column("told_platform", Boolean, nullable=False),
     Column("told_tenant", Boolean, nullable=False),
+    Column("again_platform", Boolean, nullable=False, server_default=false()),
+    Column("again_tenant", Boolean, nullable=False, server_default=false()),
     Index(None, "resolved_at"),
     sqlite_autoincrement=True,
 )

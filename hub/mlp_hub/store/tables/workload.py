@@ -91,6 +91,10 @@ ledger_span = Table(  # an amount that was held for a time, until the accounting
     Column("cpu_used", BigInteger),  # means, of what was measured
     Column("ram_used", BigInteger),
     Column("ran_from", Double),
+    Column(
+        "cpu_reported", Boolean
+    ),  # the means are the job's own report; null where there are none, or nobody knows it
+    Column("ram_reported", Boolean),
 )
 
 usage_total = Table(  # sums of spans; `grain` is day, month, name or run (a day by either), `period` its number since 1970
@@ -111,6 +115,14 @@ usage_total = Table(  # sums of spans; `grain` is day, month, name or run (a day
     Column("cpu_measured", BigInteger, nullable=False),
     Column("ram_used", BigInteger, nullable=False),
     Column("ram_measured", BigInteger, nullable=False),
+    *(
+        Column(name, BigInteger, nullable=False, server_default="0")
+        for name in ("cpu_reported", "cpu_unknown")
+    ),
+    *(
+        Column(name, BigInteger, nullable=False, server_default="0")
+        for name in ("ram_reported", "ram_unknown")
+    ),
     sqlite_with_rowid=False,
 )
 

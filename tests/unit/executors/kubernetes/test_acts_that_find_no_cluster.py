@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -11,8 +10,9 @@ from typing import Any
 import pytest
 
 from mlp_hub.domain.errors import OutOfReach
-from mlp_hub.executors.kubernetes import executor as module
-from mlp_hub.executors.kubernetes.executor import AGAIN_S, LATEST_AGAIN_S, KubernetesExecutor
+from mlp_hub.executors.kubernetes import put_off
+from mlp_hub.executors.kubernetes.executor import KubernetesExecutor
+from mlp_hub.executors.kubernetes.put_off import AGAIN_S, LATEST_AGAIN_S
 from mlp_language.message import msg
 
 
@@ -65,8 +65,8 @@ class Unreached(KubernetesExecutor):
 @pytest.fixture
 def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
     made = Timers()
-    clockwork = SimpleNamespace(get_running_loop=lambda: made, Lock=asyncio.Lock)
-    monkeypatch.setattr(module, "asyncio", clockwork)
+    clockwork = SimpleNamespace(get_running_loop=lambda: made)
+    monkeypatch.setattr(put_off, "asyncio", clockwork)
     return made
 
 
@@ -103,16 +103,15 @@ async def test_acts_that_were_put_off_wait_for_a_watch_that_is_cut(
     monkeypatch.setattr(type(executor._cache), "trouble", OutOfReach(msg("it does not answer")))
     timers.calls.pop()()
     assert executor.told == []
-    executor._answers_again()  # as the watch does when it is back
+    executor._put_off.answers_again()  # as the watch does when it is back
     assert executor.told == ["a.0"]
-    executor._answers_again()
+    executor._put_off.answers_again()
     assert executor.told == ["a.0"]
 
 
 async def test_a_closed_executor_begins_no_timer_and_ends_the_one_that_runs(timers: Timers) -> None:
     executor = Unreached()
     await executor.acts("a.0")
-    executor._again.cancel()  # type: ignore[union-attr]
-    executor._again, executor._closed = None, True
+    executor._put_off.close()
     await executor.acts("a.0")
     assert (timers.calls, len(timers.after)) == ([], 1)

@@ -86,6 +86,14 @@ async def test_failures_of_the_last_hour_are_shown_and_older_ones_are_not() -> N
     assert over.state == "ok"
 
 
+async def test_failures_are_no_longer_shown_after_an_hour_without_an_answer() -> None:
+    site = Site()
+    await site.look(email=0)
+    assert (await site.look(email=2)).failed == {"email": 2}
+    assert (await site.look(later=WINDOW_S - 60)).failed == {"email": 2}
+    assert (await site.look(later=120)).failed == {}
+
+
 async def test_one_that_does_not_answer_is_unknown_and_not_fine() -> None:
     site = Site()
     assert cast("Any", site.deliveries.shown()).state == "unknown"
@@ -103,4 +111,4 @@ async def test_without_an_alertmanager_nothing_is_asked_or_shown() -> None:
     made.start()
     await made.look()
     assert made.shown() is None
-    assert made._task is None
+    assert not made._task.is_started

@@ -31,9 +31,20 @@ def test_an_end_during_a_turn_gives_the_job_another_one() -> None:
     found.add("a", 0, 3)
     found.turn(0.0, 1)
     found.mark("a")
-    assert (found.advance("a", 3), found.has_ended("a")) == (0, True)
+    assert (found.advance("a", 3), found.has_news("a")) == (0, True)
     found.turn(0.0, 1)
-    assert not found.has_ended("a")
+    assert not found.has_news("a")
+
+
+def test_points_that_come_during_a_turn_give_the_job_another_one() -> None:
+    found = ExportBacklog()
+    found.mark("a")
+    found.turn(0.0, 1)
+    found.add("a", 3, 4)
+    assert found.has_news("a")
+    found.turn(0.0, 1)
+    found.add("a", 3, 4)
+    assert not found.has_news("a"), "they are known"
 
 
 def test_an_end_counts_no_points_and_those_that_come_late_count_once() -> None:

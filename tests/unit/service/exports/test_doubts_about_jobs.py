@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from mlp_hub.point_targets import KINDS
 from mlp_hub.service.exports import doubts
 from mlp_hub.service.exports.doubts import ExportDoubts
 from mlp_hub.service.exports.parts import points_of
 from mlp_hub.service.exports.sizes import LEAST_VALUES, PROBES, RequestSizes
-from mlp_hub.service.support.point_targets import KINDS
 from mlp_hub.settings import Settings
 
 FIRST_S, MOST_S = 1.0, 8.0

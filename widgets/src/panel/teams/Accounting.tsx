@@ -28,7 +28,7 @@ const TITLES: Record<Shown, () => string> = {
 const SPLITS: Record<string, () => string> = {
   tenant: () => t("Team"),
   user: () => t("User"),
-  work: () => t("Work"),
+  work: () => t("Kind of work"),
   gpu_kind: () => t("GPU kind"),
 };
 const WORK: Record<string, () => string> = {
@@ -165,6 +165,8 @@ function Owners({ found, by }: { found: UsageLines; by: string[] }): JSX.Element
     summed(t("used"), (line) => line.core_used_s / HOUR_S),
     summed(t("idle"), (line) => line.core_idle_s / HOUR_S),
     summed(t("not measured"), (line) => line.core_unmeasured_s / HOUR_S),
+    ...(found.total.core_reported_s ? [summed(t("by own report"), (line) => line.core_reported_s / HOUR_S)] : []),
+    ...(found.total.core_unknown_s ? [summed(t("of unknown source"), (line) => line.core_unknown_s / HOUR_S)] : []),
     summed(t("GiB-hours"), (line) => line.memory_gib_s / HOUR_S),
     summed(t("GPU-hours"), (line) => line.gpu_s / HOUR_S),
     summed(t("GiB-days"), (line) => line.storage_gib_days),
@@ -184,9 +186,20 @@ function Owners({ found, by }: { found: UsageLines; by: string[] }): JSX.Element
         <span class="mlp-dim">{t("Amounts of the quota times the time for which they were held, in UTC.")}</span>
       </div>
       <Table stack caption={t("Usage")} columns={columns} rows={[...found.lines, found.total]} rowKey={(line) => (line === found.total ? "total" : by.map((split) => line[split as "tenant"]).join("/"))} />
+      {sourcesOf(found.total).map((words) => <p key={words} class="mlp-dim">{words}</p>)}
       {found.next === null ? null : <p class="mlp-dim">{t("There are more lines; the CSV file has all.")}</p>}
     </section>
   );
+}
+
+/** What is to be said of use that the cluster did not measure. */
+function sourcesOf(total: UsageLine): string[] {
+  const words = [];
+  if (total.core_reported_s || total.memory_reported_gib_s)
+    words.push(t("The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. These used and idle amounts can be wrong. Costs are for held amounts.", { cores: trim(total.core_reported_s / HOUR_S, 2), memory: trim(total.memory_reported_gib_s / HOUR_S, 2) }));
+  if (total.core_unknown_s || total.memory_unknown_gib_s)
+    words.push(t("The use of {cores} core-hours and {memory} GiB-hours of memory was recorded by an older version, which did not store whether it was measured.", { cores: trim(total.core_unknown_s / HOUR_S, 2), memory: trim(total.memory_unknown_gib_s / HOUR_S, 2) }));
+  return words;
 }
 
 function NodesUse({ found }: { found: UsageLines }): JSX.Element {

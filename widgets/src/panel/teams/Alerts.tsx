@@ -157,7 +157,7 @@ function Silences({ board, tenant, now, reload }: { board: AlertBoard; tenant?: 
     { title: t("Made by"), kind: "low", cell: (one) => one.made_by },
     {
       title: t("Actions"), hideTitle: true, kind: "num",
-      cell: (one) => (session.admin || one.of_team ? <button type="button" class="mlp-button mlp-small" aria-label={t("End the silence of {what}", { what: what(one) })} onClick={() => setEnding(one)}>{t("End")}</button> : null),
+      cell: (one) => (session.admin || one.of_team ? <button type="button" class="mlp-button mlp-small" aria-label={t("End the silence of {what}", { what: what(one) })} onClick={() => setEnding(one)}>{t("End the silence")}</button> : null),
     },
   ];
   return (

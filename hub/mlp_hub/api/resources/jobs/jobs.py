@@ -17,6 +17,7 @@ from mlp_api.jobs.jobs import (
     JobCost,
     JobCreate,
     JobName,
+    JobNote,
     JobState,
     JobUpdate,
     LogLine,
@@ -185,6 +186,13 @@ async def update(call: Call) -> Job:
         call.body,
         actor=asker.name,
         platform=asker.is_platform_admin,
+    )
+
+
+async def note(call: Call) -> Job:
+    """Attach a short note to a job in any state; an empty text removes it."""
+    return await call.platform.jobs.note(
+        call.context, call.user, call.params["job"], call.body, actor=call.principal.name
     )
 
 
@@ -393,6 +401,17 @@ ROUTES = (
         Relation.OWNED,
         JOBS_WRITE,
         body=JobUpdate,
+        reply=Job,
+        bucket="change",
+    ),
+    Route(
+        "PUT",
+        f"{_JOB}/note",
+        note,
+        "Attach a note to a job",
+        Relation.SELF,
+        JOBS_WRITE,
+        body=JobNote,
         reply=Job,
         bucket="change",
     ),

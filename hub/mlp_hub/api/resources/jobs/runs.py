@@ -124,8 +124,10 @@ async def get(call: Call) -> RunDetail:
 
 
 async def update(call: Call) -> ListedRun:
-    """Write a run's note, and which tags it has."""
-    return await call.platform.runs.update(call.context, call.user, call.params["job"], call.body)
+    """Write a run's note, which is also that of its job, and its tags."""
+    return await call.platform.runs.update(
+        call.context, call.user, call.params["job"], call.body, actor=call.principal.name
+    )
 
 
 async def act(call: Call) -> list[RunOutcome]:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import OutOfReach
 from mlp_hub.domain.jobs.job import ExternalJob, Failure
 from mlp_hub.executors.base import AttemptPhase, CannotStart, LaunchSpec, Observation
@@ -75,7 +76,7 @@ class ExternalAttempts:
         self._gone: dict[str, Observation] = {}  # whose objects somebody deleted, as they were last
         self._launched: set[str] = set()
         self._complaints: dict[str, tuple[float, float, Complaint | None]] = {}
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(self._tend_all)
 
     async def seen(self) -> None:
         """Return once all were listed."""
@@ -84,16 +85,12 @@ class ExternalAttempts:
 
     def begin(self) -> None:
         """Begin to watch, where that is not done."""
-        if self._task is None:
-            self._objects.begin()
-            self._task = asyncio.ensure_future(self._tend_all())
+        self._objects.begin()
+        self._task.start()
 
     async def close(self) -> None:
         """Stop watching; running work continues."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
         await self._objects.close()
 
     def lead(self, epoch: int) -> None:

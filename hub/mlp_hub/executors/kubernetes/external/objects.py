@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.jobs.job import ExternalJob
 from mlp_hub.executors.kubernetes.external.forms import FORMS
 from mlp_hub.executors.kubernetes.external.views import ExternalView, maker
@@ -44,7 +45,7 @@ class ExternalObjects:
         }
         ours = f"{at.selector},{names.ATTEMPT},{names.BROUGHT}"
         self._pod_copy = Reflector(client, Selection(PODS, labels=ours), pod_view, self._on_pod)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._watches = [BackgroundTask(copy.run) for copy in self._watched]
 
     @property
     def _watched(self) -> Sequence[Reflector[PodView] | Reflector[ExternalView]]:
@@ -52,8 +53,8 @@ class ExternalObjects:
 
     def begin(self) -> None:
         """Begin to watch, where that is not done."""
-        if not self._tasks:
-            self._tasks = [asyncio.ensure_future(copy.run()) for copy in self._watched]
+        for watch in self._watches:
+            watch.start()
 
     async def seen(self) -> None:
         """Return once all was listed."""
@@ -62,10 +63,7 @@ class ExternalObjects:
 
     async def close(self) -> None:
         """Stop watching."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(watch.stop() for watch in self._watches))
         for copy in self._watched:
             copy.unsync()
 

@@ -26,13 +26,24 @@ class PodUse:
     ram_peak: int
 
 
-def believed(own: RankUse, seen: PodUse | None) -> tuple[RankUse, bool]:
-    """Return a rank's use, and whether a part of it is its own report alone.
+@dataclass(frozen=True, slots=True)
+class BelievedUse:
+    """Use of a rank. `reported`: a part of it is its own report alone. The other two say it of its mean cores and its mean memory."""
+
+    use: RankUse
+    reported: bool
+    cores_reported: bool
+    memory_reported: bool
+
+
+def believed(own: RankUse, seen: PodUse | None) -> BelievedUse:
+    """Return a rank's use, and which part of it is its own report.
 
     The most memory is as reported: it may have lasted for less than a look. If no look saw as much, that is its own report alone.
+    Mean memory below the measure is its own report too.
     """
     if seen is None:
-        return own, own != RankUse()
+        return BelievedUse(own, own != RankUse(), own.cpu_mean is not None, own.ram_mean is not None)
     used = replace(
         own,
         cpu=seen.cpu if seen.cpu is not None else own.cpu,
@@ -43,7 +54,12 @@ def believed(own: RankUse, seen: PodUse | None) -> tuple[RankUse, bool]:
         ram_peak=seen.ram_peak if own.ram_peak is None else own.ram_peak,
     )
     unseen_now = seen.cpu is None and (own.cpu is not None or own.ram is not None)
-    return used, unseen_now or (own.ram_peak or 0) > seen.ram_peak
+    return BelievedUse(
+        used,
+        reported=unseen_now or (own.ram_peak or 0) > seen.ram_peak,
+        cores_reported=False,
+        memory_reported=own.ram_mean is not None and own.ram_mean < seen.ram_mean,
+    )
 
 
 def _least(own: int | None, seen: int | None) -> int | None:

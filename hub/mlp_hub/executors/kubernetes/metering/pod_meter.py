@@ -57,7 +57,7 @@ class _Looks:
 
     def see(self, at: float, stamp: str, cpu: float, ram: int) -> None:
         if stamp == self.stamp:
-            return  # the cluster has not measured it anew
+            return  # the cluster has not measured it again
         self.stamp, self.at, self.cpu, self.ram = stamp, at, cpu, ram
         self.number += 1
         self.cpu_sum += cpu

@@ -7,6 +7,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes.description import Description, describe
@@ -49,7 +50,12 @@ class ClusterNodes:
         self._groups = Reflector[NodeGroup](
             client, of_groups, _group, lambda key, _, now: self._group_is(key, now)
         )
-        self._tasks: list[asyncio.Task[None]] = []
+        self._first_look = BackgroundTask(self._await_both)
+        self._watches = (
+            BackgroundTask(self._nodes.run, "watch of nodes"),
+            BackgroundTask(self._pods.run, "watch of nodes' pods"),
+            BackgroundTask(self._groups.run, "watch of groups of nodes"),
+        )
         self._callbacks: list[Callable[[], None]] = []
         self._complete = (
             False  # both were listed; before that a node would seem to have more room than it has
@@ -63,26 +69,17 @@ class ClusterNodes:
 
     async def open(self) -> None:
         """Find all nodes, and watch their changes from then on; without an answer the list is empty."""
-        if self._tasks:
+        if self._first_look.is_started:
             return
-        self._tasks = [
-            asyncio.create_task(self._nodes.run(), name="nodes"),
-            asyncio.create_task(self._pods.run(), name="pods of nodes"),
-            asyncio.create_task(self._await_both(), name="all nodes"),
-            asyncio.create_task(self._groups.run(), name="groups of nodes"),
-        ]
-        for task in self._tasks:
-            task.add_done_callback(_log_fault)
+        for task in (self._first_look, *self._watches):
+            task.start()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(OPEN_S):
-                await asyncio.shield(self._tasks[2])
+                await self._first_look.finish()
 
     async def close(self) -> None:
         """Stop watching."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._tasks = []
+        await asyncio.gather(*(task.stop() for task in (self._first_look, *self._watches)))
         self._callbacks.clear()
         if self._soon is not None:
             self._soon.cancel()
@@ -142,8 +139,3 @@ def _group(found: Object) -> NodeGroup | None:
     except ValueError as error:
         log.warning("the group of nodes that ConfigMap %s tells of is left out: %s", name_of(found), error)
         return None
-
-
-def _log_fault(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("the %s are not watched any more", task.get_name(), exc_info=error)

@@ -6,7 +6,6 @@ change of the name has no effect, and neither has a redirect in an answer.
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.util import Retry, Timeout
 
+from mlp_hub.domain.public_addresses import is_allowed, is_public
 from mlp_hub.executors.shared_volume.fetch.patience import patience
 
 CONNECT_S = 10.0
@@ -34,18 +34,6 @@ RETRIES = 2
 MOST_REQUESTS = 2_000_000
 """Safety: requests of one copy: for each of its objects some, which may be cut or change."""
 
-_INNER = tuple(
-    map(
-        ipaddress.ip_network,
-        (
-            "fec0::/10", "64:ff9b:1::/48", "::/96", "::ffff:0:0:0/96",  # of a site, and such that stand for IPv4 ones within it
-            "5f00::/16", "3fff::/20",  # of a network's segments, and of documents
-            "192.88.99.0/24",  # of relays, which lead to whatever network is near
-        ),
-    )
-)  # fmt: skip
-"""Given: addresses that are not of the internet; Python does not report this for all of them."""
-
 
 class ForbiddenAddressError(Exception):
     """An endpoint that is not to be spoken to."""
@@ -61,27 +49,6 @@ class TooLongError(Exception):
 
 class TooManyRequestsError(Exception):
     """An endpoint has had more requests than any copy needs."""
-
-
-def is_public(address: str) -> bool:
-    """Tell whether an address is one of the internet, whatever it is wrapped in."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour or (found.teredo or (None, None))[1]
-        if inner is None and found in ipaddress.ip_network("64:ff9b::/96"):
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_public(str(inner))
-    if any(found in network for network in _INNER):
-        return False
-    return found.is_global and not found.is_multicast
-
-
-def is_allowed(host: str, port: int, allowed: Sequence[str]) -> bool:
-    """Tell whether the operator named an endpoint, as HOST or HOST:PORT."""
-    plain = host.strip("[]").lower()
-    shown = f"[{plain}]" if ":" in plain else plain
-    return bool({plain, shown, f"{shown}:{port}"} & {one.lower() for one in allowed})
 
 
 def reachable(host: str, port: int, allowed: Sequence[str]) -> list[tuple[int, Any]]:

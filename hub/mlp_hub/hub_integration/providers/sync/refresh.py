@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.hub_integration.providers.protocols.provider import (
     AuthState,
     LoginEnded,
@@ -137,7 +138,7 @@ class Refresher:
         self._looked: dict[str, float] = {}
         self._unstored: dict[str, tuple[ProviderIdentity, tuple[str, ...], dict[str, Any]]] = {}
         """Last answer of the provider about a person that is not stored yet; the stored tokens may be invalid."""
-        self._storing: asyncio.Task[None] | None = None
+        self._storing = BackgroundTask(self._store_all)
         self._reported: dict[str, tuple[str, ...]] = {}
         self.away: Message | None = None
         """Why the provider does not answer; None while it does."""
@@ -283,9 +284,9 @@ class Refresher:
         try:
             await self._people.keep(name, identity, groups, kept)
         except NotStoredError as error:
-            if self._storing is None or self._storing.done():
+            if not self._storing.is_running:
                 log.warning("what the provider says of %s is kept in memory, not stored yet: %s", name, error)
-                self._storing = asyncio.create_task(self._store_all())
+                self._storing.start()
         except Exception:  # it would fail at each try; `_landed` logs it
             self._unstored.pop(name, None)
             raise

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
+from mlp_hub.background import BackgroundTask
 from mlp_hub.hub_integration.providers.sync.logout import LogoutHandler
 from mlp_hub.hub_integration.providers.sync.people import HubPeople
 from mlp_hub.hub_integration.providers.sync.refresh import ProviderPass, Refresher
@@ -29,11 +29,11 @@ class Watching:
         self._pass = ProviderPass(self.refresher, people, service, every_s=every_s)
         self._provider = provider
         self._settings = settings
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(lambda: self._pass.run(time.monotonic))
 
     def start(self) -> None:
         """Begin to look at those who send no request."""
-        self._task = asyncio.ensure_future(self._pass.run(time.monotonic))
+        self._task.start()
 
     def handlers(self) -> list[tuple[Any, ...]]:
         """List the routes below the hub's prefix; only providers of OpenID Connect have logout tokens."""

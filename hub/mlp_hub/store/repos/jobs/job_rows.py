@@ -66,6 +66,7 @@ ROWS = Rows(
         "past": _past_of,
     },
     given=_HISTORY,
+    converted={"note": codec.PRINTABLE},
 )
 _NEVER_CHANGED = ("uid", "user", "name", "run", "tenant", "spec", "submitted_at", "sweep", "trial")
 state = ROWS.without(*_NEVER_CHANGED, "version")

@@ -53,7 +53,6 @@ _Row: Any = NamedTuple("_Row", [(name, Any) for name in tuple(t.c.keys())])  # t
 _KEYS = ("user", "name", "run")
 _UPDATE = update(t).where(t.c.uid == bindparam("b_uid"), t.c.version == bindparam("b_version"))
 _NAMED = select(t.c.uid, t.c.user, t.c.name).order_by(t.c.uid)
-_ALL_AMONG = select(t).where(_AMONG)
 _VERSIONS = select(t.c.uid, t.c.version).where(_AMONG)
 _QUEUED = select(t.c.uid).where(_AMONG, t.c.phase == Phase.QUEUED.value)
 
@@ -90,7 +89,7 @@ class Jobs(Repo):
 
     def among(self, context: TenantContext, uids: Iterable[str]) -> dict[str, Job]:
         """Return those of these jobs that are there, by uid."""
-        rows = (row for part in chunks(uids) for row in self._c.execute(_ALL_AMONG, {"uids": part}))
+        rows = (row for part in chunks(uids) for row in self._c.execute(_ALL_OF, {"uids": part}))
         return {job.uid: job for row in rows if (job := _seen(context, row)) is not None}
 
     def find(self, context: TenantContext, user: str, reference: str) -> Job | None:

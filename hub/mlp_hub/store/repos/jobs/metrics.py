@@ -26,6 +26,7 @@ _ADD = t.insert()
 _LAST = select(s.c.last).where(s.c.job == bindparam("job"), s.c.source == bindparam("source"))
 _LAST_OF_ALL = select(s.c.source, s.c.last).where(s.c.job == bindparam("job"))
 _REPORTED = select(s.c.job).where(s.c.job.in_(bindparam("jobs", expanding=True))).distinct()
+_CLOSED = select(s.c.job).where(s.c.source == CLOSED, s.c.job.in_(bindparam("jobs", expanding=True)))
 _GROWN = update(total).where(total.c.job == bindparam("of")).values(bytes=bindparam("bytes"))
 _TOTAL = select(total.c.bytes, total.c.names).where(total.c.job == bindparam("job"))
 _BEHIND = (t.c.job == bindparam("job"), t.c.seq_last > bindparam("seq"))
@@ -169,6 +170,10 @@ class Metrics(Repo):
     def is_closed(self, job: str) -> bool:
         """Return whether `close` was called for it."""
         return self._c.scalar(_LAST, {"job": job, "source": CLOSED}) is not None
+
+    def closed(self, jobs: Iterable[str]) -> set[str]:
+        """Return those of the jobs for which `close` was called."""
+        return {job for part in chunks(jobs) for job in self._c.scalars(_CLOSED, {"jobs": part})}
 
     def delete(self, job: str) -> None:
         """Forget the points of the job, not how far its sources came: a late batch adds nothing twice."""

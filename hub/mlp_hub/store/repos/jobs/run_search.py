@@ -30,7 +30,7 @@ from mlp_hub.domain.jobs.runquery import NUMBERS, RunOrder, Term
 from mlp_hub.domain.resources import HOUR_S, core_seconds
 from mlp_hub.store import codec
 from mlp_hub.store.repos.jobs import job_rows
-from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_value
+from mlp_hub.store.tables import job, run_origin, run_summary, run_tag, run_value
 from mlp_language.message import msg
 
 _OPS: dict[str, Callable[[Any, Any], Any]] = {
@@ -42,7 +42,6 @@ _OPS: dict[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne,
 }
 _OF_SUMMARY = {"duration", "core_hours", "cpu_peak", "ram_peak"}
-_OF_NOTE = {"note", "words"}
 _KINDS = {"param": ("param",), "metric": ("metric",), "best": ("metric",), "any": ("param", "metric")}
 _JSON = JSON().with_variant(Text(), "sqlite")  # whose functions take text
 
@@ -58,8 +57,6 @@ def query_of(
     # nothing is joined that nobody asked for: all of a user's rows would be looked up
     if asked & _OF_SUMMARY:
         table = table.outerjoin(run_summary, run_summary.c.job == c.uid)
-    if asked & _OF_NOTE:
-        table = table.outerjoin(run_note, run_note.c.job == c.uid)
     if joined is not None:
         table = table.outerjoin(*joined)
     query = select(c.uid).select_from(table)
@@ -91,16 +88,17 @@ def rows_of(uids: Sequence[str], now: float) -> Select[Any]:
         c.submitted_at,
         c.started_at,
         c.finished_at,
+        c.note,
     )
     took = (duration(now).label("duration"), _core_s(now).label("core_s"))
     of_summary = (run_summary.c.cpu_peak, run_summary.c.ram_peak)
     of_origin = (run_origin.c.commit, run_origin.c.dirty, run_origin.c.environment)
     return (
-        select(*of_job, *took, *of_summary, *of_origin, run_note.c.note)
+        select(*of_job, *took, *of_summary, *of_origin)
         .select_from(
-            job.outerjoin(run_summary, run_summary.c.job == c.uid)
-            .outerjoin(run_origin, run_origin.c.job == c.uid)
-            .outerjoin(run_note, run_note.c.job == c.uid)
+            job.outerjoin(run_summary, run_summary.c.job == c.uid).outerjoin(
+                run_origin, run_origin.c.job == c.uid
+            )
         )
         .where(c.uid.in_(list(uids)))
     )
@@ -152,7 +150,7 @@ def _keys(order: RunOrder, now: float) -> tuple[list[ColumnElement[Any]], tuple[
         "tenant": c.tenant,
         "user": c.user,
         "state": c.phase,
-        "note": func.nullif(run_note.c.note, ""),
+        "note": c.note,
         **_numbers(now),
     }
     if order.kind == "submitted":
@@ -195,7 +193,7 @@ def _condition(term: Term, now: float) -> ColumnElement[bool]:
 def _words(text: str) -> ColumnElement[bool]:
     c = job.c
     tagged = exists().where(run_tag.c.job == c.uid, run_tag.c.tag.icontains(text, autoescape=True))
-    written = (c.name, func.coalesce(run_note.c.note, ""), c.user)
+    written = (c.name, func.coalesce(c.note, ""), c.user)
     return or_(*(column.icontains(text, autoescape=True) for column in written), tagged)
 
 
@@ -210,7 +208,7 @@ _TEXTS: dict[str, Callable[[str], ColumnElement[bool]]] = {
     "tenant": lambda text: _like(job.c.tenant, text),
     "user": lambda text: _like(job.c.user, text),
     "tag": lambda text: exists().where(run_tag.c.job == job.c.uid, _like(run_tag.c.tag, text)),
-    "note": lambda text: func.coalesce(run_note.c.note, "").icontains(text, autoescape=True),
+    "note": lambda text: func.coalesce(job.c.note, "").icontains(text, autoescape=True),
     "sweep": _sweep,
     "state": lambda text: job.c.phase.in_([p.value for p in phases_of(text)]),
 }

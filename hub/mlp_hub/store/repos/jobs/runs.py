@@ -18,7 +18,7 @@ from mlp_hub.store.records import EarlierRun, RunEnd, RunRow, RunTotals
 from mlp_hub.store.repos.base import MOST_NAMES, Repo, chunks, within
 from mlp_hub.store.repos.jobs import job_rows, run_search, run_totals
 from mlp_hub.store.rows import Rows
-from mlp_hub.store.tables import job, run_note, run_origin, run_summary, run_tag, run_text, run_value
+from mlp_hub.store.tables import job, run_origin, run_summary, run_tag, run_text, run_value
 
 METRIC, PARAM, SWEEP = "metric", "param", "sweep"
 _FINAL = [p.value for p in sorted(FINAL)]
@@ -237,15 +237,12 @@ class Runs(Repo):
 
     # ------------------------------------------------------------- written
 
-    def write(self, uid: str, *, note: str | None = None, tags: Iterable[str] | None = None) -> None:
-        """Set a run's note, and its tags; values that are None stay."""
-        if note is not None:
-            self._c.execute(self._upsert(run_note, ("job",)), {"job": uid, "note": codec.text(note)})
-        if tags is not None:
-            self._delete(run_tag, run_tag.c.job == uid)
-            rows = [{"job": uid, "tag": codec.text(tag)} for tag in dict.fromkeys(tags)]
-            if rows:
-                self._c.execute(run_tag.insert(), rows)
+    def set_tags(self, uid: str, tags: Iterable[str]) -> None:
+        """Replace the tags of a run."""
+        self._delete(run_tag, run_tag.c.job == uid)
+        rows = [{"job": uid, "tag": codec.text(tag)} for tag in dict.fromkeys(tags)]
+        if rows:
+            self._c.execute(run_tag.insert(), rows)
 
     def tags(self, uid: str) -> list[str]:
         """Return a run's tags by name."""

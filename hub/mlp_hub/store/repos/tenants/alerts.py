@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from sqlalchemy import select, update
+from sqlalchemy import not_, or_, select, update
 
 from mlp_hub.domain.notices.alert import Alert, AlertSilence, AlertState
 from mlp_hub.store.repos.base import Repo
@@ -15,6 +15,7 @@ from mlp_hub.store.tables import alert_silence as s
 
 _alerts = Rows(Alert, a, numbered="id")
 _silences = Rows(AlertSilence, s, numbered="id")
+_OWED = or_(a.c.told_platform, a.c.told_tenant)
 
 
 class Alerts(Repo):
@@ -25,6 +26,10 @@ class Alerts(Repo):
     def open_ones(self) -> list[Alert]:
         """Return those that are pending or fire, the oldest first."""
         return self._list(_alerts, select(a).where(a.c.state != AlertState.RESOLVED.value).order_by(a.c.id))
+
+    def owed_ones(self) -> list[Alert]:
+        """Return those that are over, and whose notice of the end still waits, the oldest first."""
+        return self._list(_alerts, select(a).where(a.c.resolved_at.is_not(None), _OWED).order_by(a.c.id))
 
     def resolved(self, tenant: str | None, limit: int) -> list[Alert]:
         """Return those that are over, of a tenant or of all, the newest first."""
@@ -53,8 +58,8 @@ class Alerts(Repo):
         self._delete(s, s.c.tenant == tenant)
 
     def delete_before(self, before: float) -> int:
-        """Delete those that were over by then; return their number."""
-        return self._delete(a, a.c.resolved_at < before)
+        """Delete those that were over by then, and whose notices were all sent; return their number."""
+        return self._delete(a, a.c.resolved_at < before, not_(_OWED))
 
     def silences(self, now: float) -> list[AlertSilence]:
         """Return the silences that are not over, the oldest first."""

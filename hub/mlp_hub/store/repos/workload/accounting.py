@@ -27,6 +27,7 @@ _SUMS = [
 _HELD = [p.value for p in sorted(HELD)]
 _TRIED = RequestPhase.TRIED.value
 _ATTEMPT = case((resource_request.c.applier == OF_JOBS, resource_request.c.id))
+_MEASURED = ("cpu_used", "ram_used", "ran_from", "cpu_reported", "ram_reported")
 _BRIEF = ("name", "run")
 """Contract: grains of details, which are kept for a while."""
 
@@ -75,6 +76,14 @@ class Accounting(Repo):
             ledger_span.insert().from_select(list(values), select(*values.values()).where(_counts(at)))
         )
         self._c.execute(update(r).where(_counts(at)).values(counted=until))
+
+    def take_as_measured(self) -> None:
+        """Mark all use whose source is unknown as measured."""
+        for name in ("cpu", "ram"):
+            unknown, reported = t.c[f"{name}_unknown"], ledger_span.c[f"{name}_reported"]
+            self._c.execute(update(t).where(unknown > 0).values({unknown: 0}))
+            measured = ledger_span.c[f"{name}_used"].is_not(None)
+            self._c.execute(update(ledger_span).where(measured, reported.is_(None)).values({reported: False}))
 
     def add(self, sums: Mapping[tuple[str, int, UsageAccount], HeldSums]) -> None:
         """Add to the stored sums."""
@@ -181,7 +190,7 @@ def _span_of(row: Row[Any]) -> LedgerSpan:
     kinds = codec.pairs_of(row.kinds)
     if row.gpu and not kinds and row.shares is not None:
         kinds = _kinds_of(row.shares)
-    measured = {name: getattr(row, name, None) for name in ("cpu_used", "ram_used", "ran_from")}
+    measured = {name: getattr(row, name, None) for name in _MEASURED}
     return LedgerSpan(
         row.applier,
         row.tenant,

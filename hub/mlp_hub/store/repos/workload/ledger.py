@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     BigInteger,
     BindParameter,
+    Boolean,
     ColumnElement,
     Connection,
     Double,
@@ -111,6 +112,8 @@ _SPAN = {
     "cpu_used": bindparam("cpu_used", type_=BigInteger),
     "ram_used": bindparam("ram_used", type_=BigInteger),
     "ran_from": bindparam("ran_from", type_=Double),
+    "cpu_reported": bindparam("cpu_reported", type_=Boolean),
+    "ram_reported": bindparam("ram_reported", type_=Boolean),
 }
 _KNOWN = select(t.c.applier, t.c.id).where(t.c.id.in_(bindparam("ids", expanding=True)), t.c.phase.in_(_HELD))
 NOTICED_S = 10.0
@@ -135,11 +138,16 @@ _CUT, _CUT_LASTING = _cut_in(_HELD), _cut_in(_LASTING)
 
 
 class MeasuredUse(NamedTuple):
-    """Measured means of an attempt: thousandths of a core, MiB, and since when it ran."""
+    """Measured means of an attempt: thousandths of a core, MiB, and since when it ran.
+
+    `cpu_reported`, `ram_reported`: known by the job's own report alone, at least for a rank of it.
+    """
 
     cpu: int
     ram: int
     ran_from: float
+    cpu_reported: bool = False
+    ram_reported: bool = False
 
 
 @cache
@@ -222,6 +230,8 @@ class Requests(Repo):
                     "cpu_used": None if use is None else use.cpu,
                     "ram_used": None if use is None else use.ram,
                     "ran_from": None if use is None else use.ran_from,
+                    "cpu_reported": None if use is None else use.cpu_reported,
+                    "ram_reported": None if use is None else use.ram_reported,
                 }
                 for (of, the_id), use in zip(keys, measured, strict=True)
             ],

@@ -27,29 +27,14 @@ class TargetKind:
     compression: str = ""
 
     @property
-    def address_label(self) -> str:
-        """Variable of the environment with its address."""
-        return f"MLP_{self.address.upper()}"
-
-    @property
     def secrets(self) -> str:
         """Setting with the file of its secrets."""
         return f"metrics_{self.name}_secrets"
 
     @property
-    def secrets_label(self) -> str:
-        """Variable of the environment with the file of its secrets."""
-        return f"MLP_{self.secrets.upper()}"
-
-    @property
     def authorities(self) -> str:
         """Setting with the certificates that sign the target's."""
         return f"metrics_{self.name}_ca"
-
-    @property
-    def authorities_label(self) -> str:
-        """Variable of the environment with these certificates."""
-        return f"MLP_{self.authorities.upper()}"
 
     @property
     def tenants(self) -> str:
