@@ -118,8 +118,8 @@ class ServiceProcess:
         )
         self.platform.problems.add(FilesWatch(settings.data_at).problems)
         self.deaths = Deaths(self.db, settings.private_dir / "state.json")
-        self._while_leading = [BackgroundTask(work) for work in (self.deaths.watch, self._stay_found)]
         self.leaving: asyncio.Future[None] | None = None
+        self._while_leading = [BackgroundTask(work) for work in (self.deaths.watch, self._stay_found)]
         self.listeners = listeners_of(settings, replica)
         self.servers: list[HTTPServer] = []
         self.platform.on_lead.append(self._lead)

@@ -25,12 +25,12 @@ def supervise(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def pod(settings: Settings, args: argparse.Namespace) -> int:
-    """Run one part of the hub in its own pod, or prepare it, as the chart does."""
-    from mlp_hub.cli.lifecycle import pod  # noqa: PLC0415
+    """Run one part in its own pod, or prepare or clean up for all of them."""
+    from mlp_hub.cli.lifecycle import pod as part  # noqa: PLC0415
 
     if args.part == "wait":
-        pod.prepare(settings, args.secrets)
-        pod.wait_for_database(settings)
+        part.prepare(settings, args.secrets)
+        part.wait_for_database(settings)
         return 0
     if args.part == "clean":
         from mlp_hub.cli.lifecycle import pod_clean  # noqa: PLC0415
@@ -42,7 +42,7 @@ def pod(settings: Settings, args: argparse.Namespace) -> int:
         if args.part == "secrets":
             return pod_setup.show_secrets(args.secret)
         return pod_setup.setup(settings, args.take, args.secret, args.secrets)
-    return pod.run(settings, os.environ, args.part, args.secrets)
+    return part.run(settings, os.environ, args.part, args.secrets)
 
 
 def down(settings: Settings, args: argparse.Namespace) -> int:

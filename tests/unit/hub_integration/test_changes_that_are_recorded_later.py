@@ -135,7 +135,7 @@ async def test_an_entry_that_is_refused_again_and_again_is_named_once(
     hub: Hub, caplog: pytest.LogCaptureFixture
 ) -> None:
     hub.keep("odd", "ann")
-    refusals = 40
+    refusals = 8
 
     def answer(user: str) -> None:
         nonlocal refusals
