@@ -147,7 +147,7 @@ async def test_an_entry_that_is_refused_again_and_again_is_named_once(
     await hub.delivered()
     assert hub.service.users() == ["ann", "odd"]
     assert [record.getMessage() for record in caplog.records] == [
-        "token_ended of odd is not in the audit log yet: the name is odd"
+        "token_ended of odd is not in the audit log yet: Invalid: the name is odd"
     ]
 
 
@@ -186,7 +186,7 @@ async def test_a_change_has_its_entry_once_wherever_the_hub_is_killed(hub: Hub, 
         kill_at("before the change is stored")
         hub.db.commit()
         kill_at("before the delivery")
-        await outbox._round(hub.db, hub.service)
+        await outbox._round(hub.db, hub.service, outbox.LastTrouble())
 
     await _until_killed(removal(), killed=bool(step))
     hub.restarted()
