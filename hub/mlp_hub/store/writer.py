@@ -260,6 +260,8 @@ class Writer:
             if fence is not None:
                 self._passed = fence(tx)  # once: what it saw holds until the transaction ends
             work.result = work.fn(tx)
+            if not self._in_a_file:
+                _check_not_aborted(connection)
         except Exception as e:  # belongs to the one who asked
             if lost(connection, e):
                 raise
@@ -311,6 +313,18 @@ def lost(connection: Connection, error: Exception) -> bool:
     return False
 
 
+def _check_not_aborted(connection: Connection) -> None:
+    """Raise `StatementFailed` if a function caught the error of a statement: PostgreSQL then stores nothing more.
+
+    Its commit of such a transaction undoes all, and reports success.
+    """
+    from psycopg.pq import TransactionStatus  # noqa: PLC0415 - only where PostgreSQL is used
+
+    driver: Any = connection.connection.dbapi_connection
+    if driver.info.transaction_status == TransactionStatus.INERROR:
+        raise StatementFailed(_not_correct("current transaction is aborted"))
+
+
 def _is_ended(driver: Any) -> bool:
     """Whether PostgreSQL has ended a connection on which nothing is asked now, and something can be read."""
     import psycopg  # noqa: PLC0415 - only where PostgreSQL is used
@@ -356,6 +370,10 @@ def _said(error: SQLAlchemyError) -> Message:
         return msg(
             "the disk of the database is full; nothing new is accepted until there is room, jobs continue"
         )
+    return _not_correct(cause)
+
+
+def _not_correct(cause: str) -> Message:
     return msg("the database does not answer correctly: {cause}", cause=cause)
 
 

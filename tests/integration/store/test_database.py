@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import subprocess
 import sys
@@ -195,6 +196,24 @@ async def test_a_first_work_that_raises_is_undone_with_its_transaction_and_the_r
         await db.write(refused)
     assert db.group_commit[0] == before
     assert await db.read(lambda tx: tx.settings.get("bad")) is None
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("place", [0, 1])
+async def test_no_work_is_reported_as_stored_after_it_caught_the_error_of_a_statement(
+    db: Database, place: int
+) -> None:
+    def catch(tx: Tx) -> None:
+        tx.settings.put("bad", 1)
+        with contextlib.suppress(SQLAlchemyError):
+            tx.connection.execute(text("SELECT * FROM no_table"))
+
+    works = [put("a"), put("b")]
+    works.insert(place, catch)
+    found = await asyncio.gather(*(db.write(work) for work in works), return_exceptions=True)
+    assert [isinstance(each, StoreUnavailable) for each in found] == [i == place for i in range(3)]
+    names = ("bad", "a", "b")
+    assert await db.read(lambda tx: [tx.settings.get(name) for name in names]) == [None, 1, 1]
 
 
 def test_when_the_transaction_is_lost_all_of_its_batch_are_told_and_the_next_ones_work(
