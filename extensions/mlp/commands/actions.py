@@ -182,7 +182,8 @@ def steer(client: Client, call: ParsedLine) -> Outcomes:
             if verb == "resubmit":
                 lines.append(_again(_said(name, call), after))
             else:
-                lines.append(DONE[verb](shown))
+                ended = verb == "cancel" and after.get("phase") in FINAL
+                lines.append(say("{job} was cancelled", job=shown) if ended else DONE[verb](shown))
             data.append(after or {"name": name})
     if len(failed) == 1 and len(lines) == 1:
         raise failed[0]

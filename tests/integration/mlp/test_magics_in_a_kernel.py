@@ -211,7 +211,7 @@ def test_the_other_verbs_show_tables_and_sentences(world, tmp_path):
     assert "red may use 4 cpu; 2.2 are in use" in text(why)
     assert "1.8" in text(quota)
     assert "Would start now: 2 ranks on n1" in text(offer)
-    assert "digits is being cancelled" in text(cancel)
+    assert "digits was cancelled" in text(cancel)
     assert text(helped).count("\n  %") >= 10
     assert "digits  cancelled" in text(job)
 

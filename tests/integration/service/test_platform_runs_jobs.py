@@ -385,3 +385,16 @@ async def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: 
         task.cancel()
         assert 0 < most <= 3000
         assert rig.held("red") == ZERO
+
+
+async def test_what_was_cancelled_is_named_so_once_it_has_ended(tmp_path: Path) -> None:
+    async with running_rig(tmp_path) as rig:
+        jobs = rig.platform.jobs
+        await rig.submit("long", sim={"DURATION": 600})
+        await rig.until("long", "running")
+        await jobs.cancel(SYSTEM, "ann", "long")
+        await rig.until("long", "cancelled")
+        for steered in (jobs.suspend, jobs.resume):
+            with pytest.raises(Refused) as refused:
+                await steered(SYSTEM, "ann", "long")
+            assert "job long is cancelled" in str(refused.value)

@@ -41,6 +41,7 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
     )
     expect(page.get_by_role("region", name="Problems")).to_contain_text("The disk is nearly full")
     expect(page.get_by_role("region", name="Problems")).to_contain_text("node-2")
+    expect(page.get_by_role("region", name="Problems").get_by_role("link", name="3 alerts fire")).to_be_visible()
     expect(page.get_by_role("region", name="Current use by team")).to_contain_text("red")
     expect(page.get_by_role("region", name="Waiting work and reasons")).to_contain_text("digits-4")
     overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -50,6 +51,7 @@ def test_the_overview_looks_right(pages: Pages, front: FrontService, look: str) 
 
 def test_an_overview_of_nothing_says_so(pages: Pages, front: FrontService) -> None:
     front.data.queue, front.data.nodes, front.data.tenants = [], [], {}
+    front.data.alerts.alerts = []
     page = pages.panel("admin")
     expect(page.locator("main")).to_contain_text("The platform knows of no problem.")
     expect(page.locator("main")).to_contain_text("Nothing is waiting")

@@ -68,7 +68,7 @@ def test_several_jobs_are_steered_by_pattern_and_by_filter(world, capsys):
         world.jobs[f"nap-{i}"] = job_record(f"nap-{i}", phase=phase, state=state)
     world.jobs["digits"] = job_record(**RUNNING)
     assert main(["cancel", "nap-*"]) == 0
-    assert capsys.readouterr().out == "nap-0 is being cancelled\nnap-1 is being cancelled\n"
+    assert capsys.readouterr().out == "nap-0 was cancelled\nnap-1 was cancelled\n"
     assert main(["delete", "--state", "cancelled"]) == 0
     assert set(world.jobs) == {"nap-2", "digits"}
     assert main(["delete", "nap-2", "digits"]) == 3

@@ -445,7 +445,8 @@ class JobService:
 
 
 def _now(job: Job) -> Message:
-    return msg("being cancelled") if job.target is Target.CANCEL else PHASES[job.phase]
+    being_cancelled = job.target is Target.CANCEL and job.phase not in FINAL
+    return msg("being cancelled") if being_cancelled else PHASES[job.phase]
 
 
 def ranks_of(job: Job) -> int:

@@ -37,7 +37,7 @@ export function OverviewPage(): JSX.Element {
       {all ? (
         <>
           <Figures all={all} asked={requests.data?.items.length ?? 0} alerts={alerts.data} />
-          <Wrong all={all} />
+          <Wrong all={all} firing={alerts.data?.firing ?? 0} />
           <Waiting all={all} now={now} />
           <Holding all={all} />
           <Calibration of={all.forecasts} now={now} />
@@ -93,9 +93,9 @@ function Trouble({ of }: { of: NodeTrouble }): JSX.Element {
   );
 }
 
-function Wrong({ all }: { all: Overview }): JSX.Element {
+function Wrong({ all, firing }: { all: Overview; firing: number }): JSX.Element {
   const over = all.teams.filter((team) => Object.keys(team.over).length);
-  const nothing = !all.problems.length && !all.troubles.length && !over.length && !all.apps_failing;
+  const nothing = !firing && !all.problems.length && !all.troubles.length && !over.length && !all.apps_failing;
   const more = all.apps_failing - all.app_troubles.length;
   return (
     <section class="mlp-card" aria-label={t("Problems")}>
@@ -108,6 +108,13 @@ function Wrong({ all }: { all: Overview }): JSX.Element {
         </p>
       ) : (
         <ul class="mlp-lines">
+          {firing ? (
+            <li>
+              <Link to={href("admin", "alerts")}>
+                {firing} {n("alert fires", "alerts fire", firing)}
+              </Link>
+            </li>
+          ) : null}
           {all.problems.map((one) => (
             <li key={one.component + one.reason}>
               <Chip kind="bad">{one.component}</Chip> {capital(one.message)}
