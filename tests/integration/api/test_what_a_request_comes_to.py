@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mlp_api.apps.apps import AppScale
-from mlp_api.jobs.jobs import Heartbeat, Resubmit
+from mlp_api.jobs.jobs import Heartbeat, JobNote, Resubmit
 from mlp_api.jobs.runs import RunsAct, RunUpdate
 from mlp_api.stored.datasets import DatasetHeartbeat
 from mlp_api.stored.models import ModelCreate
@@ -81,7 +81,8 @@ CASES: dict[str, Case] = {
     "finish": lambda p, c: p.metrics.finish(c, "ann", "digits"),
     "forget": lambda p, c: p.metrics.delete(c, "ann", "digits"),
     "run": lambda p, c: p.runs.get(c, "ann", "digits"),
-    "note": lambda p, c: p.runs.update(c, "ann", "digits", RunUpdate(note="mine")),
+    "note": lambda p, c: p.runs.update(c, "ann", "digits", RunUpdate(note="mine"), actor="eve"),
+    "note of a job": lambda p, c: p.jobs.note(c, "ann", "digits", JobNote(note="mine"), actor="eve"),
     "curves": lambda p, c: p.runs.curves(c, "ann", "digits"),
     "curves of several": lambda p, c: p.runs.curves_of(c, "ann", "digits,digits@1"),
     "model": lambda p, c: p.models.get(c, "ann", "net"),
