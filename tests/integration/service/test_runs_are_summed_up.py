@@ -180,7 +180,7 @@ async def test_many_runs_are_tagged_cancelled_and_deleted_each_with_its_answer(t
             ["keep", "new"],
             ["keep"],
         ]
-        await runs.update(SYSTEM, "ann", "a", RunUpdate(note="the first"))
+        await runs.update(SYSTEM, "ann", "a", RunUpdate(note="the first"), actor="ann")
         full = await runs.act(
             SYSTEM, "ann", RunsAct(act="tag", runs=["a"], tags=[f"t{n}" for n in range(19)])
         )
