@@ -175,8 +175,8 @@ WIRE = @$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --s
 wire: install  ## make the front end's types of the wire, for the type checker and for editors
 	$(WIRE)
 
-house: check-tools  ## count places, circles, full folders and marks of translated English (BESIDE="../older": of other trees too)
-	$(BIN)/python tools/house.py . $(BESIDE)
+house: check-tools  ## count places, circles, full folders and marks of translated English (TREES="../older": of other trees too)
+	$(BIN)/python tools/house.py . $(TREES)
 
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one; AGAINST=COMMIT ROUNDS=3: in turn with that commit)
 	$(BIN)/python tests/benchmarks/$(if $(AGAINST),against.py $(AGAINST) ROUNDS=$(or $(ROUNDS),3),run.py) $(if $(ONLY),ONLY=$(ONLY))
