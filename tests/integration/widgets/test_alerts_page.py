@@ -153,7 +153,7 @@ def test_text_of_others_is_shown_as_text(pages: Pages, front: FrontService) -> N
 
 def test_the_overview_counts_alerts_and_leads_to_them(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin")
-    link = page.get_by_role("link", name="alerts fire")
+    link = page.get_by_role("list", name="Running and waiting work").get_by_role("link", name="alerts fire")
     expect(link).to_contain_text("2")
     expect(link).to_contain_text("1 pending · 1 silenced")
     link.click()
