@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, MetaData, Table, insert, select
+from sqlalchemy import insert, select
 
 from mlp_hub.store import engine as engines
 from mlp_hub.store import migrate
-from support.stores.older_rows import row
+from support.stores.older_rows import row, table_of
 
 BEFORE = "0051"
 NOTES = {"a" * 26: "the larger batch", "b" * 26: "", "c" * 26: "x" * 2000}
-
-
-def table_of(connection: Connection, name: str) -> Table:
-    metadata = MetaData()
-    metadata.reflect(connection, only=[name])
-    return metadata.tables[name]
 
 
 def test_the_upgrade_moves_the_notes_and_a_run_without_one_has_none(empty_url: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, MetaData, Table, insert, select
+from sqlalchemy import insert, select
 
 from mlp_api.platform.accounting import Prices, PricesOfPeriod, UsageLine
 from mlp_hub.domain.accounting.days import DAY_S, month_of, month_text
@@ -22,7 +22,7 @@ from mlp_hub.store import Database, migrate
 from mlp_hub.store import engine as engines
 from mlp_hub.store.repos.workload.ledger import MeasuredUse
 from mlp_language.render import Reader
-from support.stores.older_rows import row
+from support.stores.older_rows import row, table_of
 
 BEFORE = "0051"
 START = 22_000.0 * DAY_S
@@ -139,12 +139,6 @@ async def test_without_reports_the_report_of_a_month_has_no_such_column(db: Data
 
 
 # ---------------------------------------------------------- rows of an older version
-
-
-def table_of(connection: Connection, name: str) -> Table:
-    metadata = MetaData()
-    metadata.reflect(connection, only=[name])
-    return metadata.tables[name]
 
 
 def older_rows(url: str) -> None:

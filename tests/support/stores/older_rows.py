@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, Float, Integer, Table
+from sqlalchemy import Boolean, Connection, Float, Integer, MetaData, Table
 from sqlalchemy import types as sql_types
 
 
@@ -21,3 +21,10 @@ def value(column: Any) -> Any:
 def row(table: Table, **values: Any) -> dict[str, Any]:
     needed = {c.name: value(c) for c in table.columns if not c.nullable and c.server_default is None}
     return {k: v for k, v in {**needed, **values}.items() if k in table.columns}
+
+
+def table_of(connection: Connection, name: str) -> Table:
+    """Return a table as it is in the database now."""
+    metadata = MetaData()
+    metadata.reflect(connection, only=[name])
+    return metadata.tables[name]

@@ -235,7 +235,8 @@ def wait_until_ready(
     while waiting:
         _check_supervisor(settings, supervisor_end())
         state = processes.state(settings)
-        if state.get("plan") == plan["id"]:
+        # the state may be an earlier supervisor's with the same plan: a new one that is not noted yet is waited for
+        if state.get("plan") == plan["id"] and processes.find(settings, "supervisor"):
             _check_deaths(settings, state, before or {})
             for what, (path, socket) in list(waiting.items()):
                 tls = settings.tls is not None

@@ -158,31 +158,18 @@ class _ReportText:
 
     def _sources(self) -> list[str]:
         """Write how much of the use is not measured, but reported or of an unknown source."""
-        held, lines = self._by_owner.total.held, list[str]()
+        held = self._by_owner.total.held
         reported, unknown = self._has_sources()
-        if reported:
-            lines += [
-                self._say(
-                    msg(
-                        "The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. These used and idle amounts can be wrong. Costs are for held amounts.",
-                        cores=money(Fraction(held.cpu_reported, CORE_HOUR), 2),
-                        memory=money(Fraction(held.ram_reported, GIB_HOUR), 2),
-                    )
-                ),
-                "",
-            ]
-        if unknown:
-            lines += [
-                self._say(
-                    msg(
-                        "The use of {cores} core-hours and {memory} GiB-hours of memory was recorded by an older version, which did not store whether it was measured.",
-                        cores=money(Fraction(held.cpu_unknown, CORE_HOUR), 2),
-                        memory=money(Fraction(held.ram_unknown, GIB_HOUR), 2),
-                    )
-                ),
-                "",
-            ]
-        return lines
+        by_report = msg(
+            "The use of {cores} core-hours and {memory} GiB-hours of memory is known by the jobs' own reports alone. These used and idle amounts can be wrong. Costs are for held amounts.",
+            **_hours(held.cpu_reported, held.ram_reported),
+        )
+        by_nobody = msg(
+            "The use of {cores} core-hours and {memory} GiB-hours of memory was recorded by an older version, which did not store whether it was measured.",
+            **_hours(held.cpu_unknown, held.ram_unknown),
+        )
+        texts = [text for has, text in ((reported, by_report), (unknown, by_nobody)) if has]
+        return [line for text in texts for line in (self._say(text), "")]
 
     def _periods(self) -> list[tuple[int, PricePeriod]]:
         """Return the prices that hold in the month, each with its first day; none: the month has no prices."""
@@ -225,6 +212,11 @@ class _ReportText:
 
     def _say(self, message: Message) -> str:
         return render(message, self._reader)
+
+
+def _hours(cpu: int, ram: int) -> dict[str, str]:
+    """Write sums of cores and memory as core-hours and GiB-hours."""
+    return {"cores": money(Fraction(cpu, CORE_HOUR), 2), "memory": money(Fraction(ram, GIB_HOUR), 2)}
 
 
 def _amounts(held: HeldSums) -> list[Fraction]:
