@@ -341,19 +341,47 @@ async def _has(receiver: Receiver, uid: str, last: int) -> bool:
     return steps(receiver, uid)[-1:] == [last]
 
 
-async def test_a_fault_of_the_receiver_is_tried_some_times_and_then_costs_these_points_alone(
+async def test_a_receiver_that_fails_at_everything_costs_no_points(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    receiver.statuses = [500] * doubts.MOST_FAULTS
+    receiver.statuses = [500] * (4 * doubts.MOST_FAULTS)
     async with rig_of(tmp_path, receiver.url) as rig:
-        uid = await running(rig)
-        await report(rig, "digits", 1, 2)
-        await sent(rig, 0, dropped=2)
-        assert failures(rig) == doubts.MOST_FAULTS - 1
+        for name in ("a", "b"):
+            await running(rig, name)
+            await report(rig, name, 1, 2)
+        (one,) = rig.platform.exports.running
+        await until(lambda: _is(one.trouble is not None), what="the trouble")
+        await sent(rig, 4)
+        assert one.trouble is None
+
+
+async def _is(true: bool) -> bool:
+    return true
+
+
+async def test_points_that_break_the_receiver_are_dropped_after_some_tries_if_it_takes_others(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.breaks_at = "poison"
+    async with rig_of(tmp_path, receiver.url) as rig:
+        bad, good = await running(rig, "bad"), await running(rig, "good")
+        await report(rig, "bad", 1, 2, poison=1.0)
+        for n in range(1, 100):  # alone it is never dropped
+            await until(partial(_failed, rig, failures(rig) + 1), what="a fault")
+            await report(rig, "good", n, n)
+            await until(partial(_has, receiver, good, n), what=f"point {n}")
+            if counts(rig)["dropped"]:
+                break
+        assert n >= doubts.MOST_FAULTS - 1
+        await sent(rig, n, dropped=2)
         receiver.statuses = [500]
-        await report(rig, "digits", 3, 4)
-        await sent(rig, 2, dropped=2)
-        assert steps(receiver, uid) == [3, 4]
+        await report(rig, "bad", 3, 4)
+        await sent(rig, n + 2, dropped=2)
+        assert steps(receiver, bad) == [3, 4]
+
+
+async def _failed(rig: Rig, times: int) -> bool:
+    return failures(rig) >= times or counts(rig)["dropped"] > 0
 
 
 async def test_requests_shrink_until_the_receiver_takes_them(tmp_path: Path, receiver: Receiver) -> None:

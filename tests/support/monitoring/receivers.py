@@ -34,6 +34,7 @@ class Receiver(ThreadingHTTPServer):
         self.statuses: list[int] = []
         self.refuses = ""  # a request with a metric of this name is answered with 400
         self.forbids = ""  # with 403, as a filter of requests in front of a receiver does
+        self.breaks_at = ""  # with 500
         self.most = 0  # bytes of a request that is not too large; 0: any
         self.rejected = 0  # values that it says it left out
         self.location = ""
@@ -92,6 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
             status = 400
         elif receiver.forbids and receiver.forbids.encode() in body:
             status = 403
+        elif receiver.breaks_at and receiver.breaks_at.encode() in body:
+            status = 500
         if status == 200:
             assert self.path == "/v1/metrics"
             assert self.headers["Content-Type"] == "application/x-protobuf"

@@ -113,9 +113,10 @@ class AlertDeliveries:
         """Return how many failed in the window, by the way to deliver, without those that all arrived."""
         found: dict[str, float] = {}
         since = self._steady() - WINDOW_S
-        for (_, before), (at, after) in pairwise(self._looks):
-            if at <= since:
-                continue  # nothing answered since then, so no later look has taken its place
+        for (earlier, before), (at, after) in pairwise(self._looks):
+            # the first: nothing answered since then; the second: they may have failed long before the window
+            if at <= since or at - earlier > WINDOW_S:
+                continue
             for how, number in after.items():
                 past = before.get(how, 0.0)
                 found[how] = found.get(how, 0.0) + (number - past if number >= past else number)

@@ -268,8 +268,12 @@ class PointExporter:
             return await self._send_each(parts)
         (part,) = parts
         uid = part.job.uid
+        again = self._doubts.is_doubtful(uid)
         if why == "fault" and (wait := self._doubts.failed(uid)) is not None:
-            self._events.export_failures.add(self.kind)
+            if again:
+                self._cannot(said)
+            else:
+                self._events.export_failures.add(self.kind)
             self._backlog.put_aside(uid, asyncio.get_running_loop().time() + wait)
             return _kept(parts, target), True
         self._drop(part, said)
@@ -310,8 +314,7 @@ class PointExporter:
         self._events.exported.add(self.kind, "sent", amount=points - left_out)
         self._events.exported.add(self.kind, "dropped", amount=left_out)
         self._sizes.taken()
-        for part in parts:
-            self._doubts.forget(part.job.uid)
+        self._doubts.taken(part.job.uid for part in parts)
 
     def _cannot(self, said: Mapping[str, Any]) -> None:
         self._events.export_failures.add(self.kind)

@@ -27,6 +27,7 @@ from mlp_hub.service.state import former_members
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.storage_accounting.full import FullStorages
+from mlp_hub.service.support.acts import record_act, signed
 from mlp_hub.service.support.runs import attempt_of, found_job, run_of
 from mlp_hub.store.repos.jobs.jobs import Stale
 from mlp_hub.store.tx import Tx
@@ -266,7 +267,7 @@ class JobService:
                 )
             return replace(job, target=Target.CANCEL)
 
-        return await self._aim(context, user, name, aim, why)
+        return await self._aim(context, user, name, aim, "cancel", why)
 
     async def suspend(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Stop the job so that it can resume later; its ranks get time to save a checkpoint."""
@@ -281,7 +282,7 @@ class JobService:
                 )
             return replace(job, target=Target.SUSPEND)
 
-        return await self._aim(context, user, name, aim, msg("asked to suspend"))
+        return await self._aim(context, user, name, aim, "suspend", msg("asked to suspend"))
 
     async def resume(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Queue a suspended job again, with the age it had: a job outside the queue does not grow older.
@@ -316,7 +317,7 @@ class JobService:
             aimed = replace(job, target=Target.RESIZE if resizes else Target.RUN, queued_at=since)
             if job.reason == Reason.IDLE_GPUS and job.phase in _RUNS:  # why it was to stop, which it does not
                 aimed = replace(aimed, reason=None, message=grace_note(aimed) or NOTHING)
-            return store_aimed(tx, changes, job, aimed, now=now, message=msg("asked to resume"))
+            return self._store_act(tx, changes, context, job, aimed, "resume", msg("asked to resume"), now)
 
         return await self._tried(work)
 
@@ -335,7 +336,7 @@ class JobService:
                 raise Refused(Reason.WRONG_STATE, text)
             return replace(job, target=Target.DELETE)
 
-        return await self._aim(context, user, name, aim, msg("asked to delete"))
+        return await self._aim(context, user, name, aim, "delete", msg("asked to delete"))
 
     async def heartbeat(self, context: TenantContext, user: str, name: str, beat: jobs_api.Heartbeat) -> None:
         """Take in how far the job says it is. How it ends is told by its processes, not by itself."""
@@ -355,7 +356,13 @@ class JobService:
         self._metrics.set_progress(job.uid, beat.progress)
 
     async def _aim(
-        self, context: TenantContext, user: str, name: str, aim: Callable[[Job], Job | None], message: Message
+        self,
+        context: TenantContext,
+        user: str,
+        name: str,
+        aim: Callable[[Job], Job | None],
+        verb: str,
+        message: Message,
     ) -> jobs_api.Job:
         now = self._clock()
 
@@ -364,9 +371,24 @@ class JobService:
             aimed = aim(job)
             if aimed is None:
                 return job
-            return store_aimed(tx, changes, job, aimed, now=now, message=message)
+            return self._store_act(tx, changes, context, job, aimed, verb, message, now)
 
         return await self._tried(work)
+
+    @staticmethod
+    def _store_act(
+        tx: Tx,
+        changes: Changes,
+        context: TenantContext,
+        job: Job,
+        aimed: Job,
+        verb: str,
+        message: Message,
+        now: float,
+    ) -> Job:
+        owner = job.spec.user
+        record_act(tx, context, f"job.{verb}", job.title, owner=owner, tenant=job.spec.tenant, now=now)
+        return store_aimed(tx, changes, job, aimed, now=now, message=signed(message, context, owner=owner))
 
     async def _tried(self, work: Callable[[Tx, Changes], Job]) -> jobs_api.Job:
         for _ in range(TRIES - 1):

@@ -94,6 +94,14 @@ async def test_failures_are_no_longer_shown_after_an_hour_without_an_answer() ->
     assert (await site.look(later=120)).failed == {}
 
 
+async def test_failures_while_it_was_not_asked_for_days_are_not_those_of_the_last_hour() -> None:
+    site = Site()
+    await site.look(email=1)
+    back = await site.look(later=3 * 86400, email=41)
+    assert (back.state, back.failed) == ("ok", {})
+    assert (await site.look(email=42)).failed == {"email": 1}
+
+
 async def test_one_that_does_not_answer_is_unknown_and_not_fine() -> None:
     site = Site()
     assert cast("Any", site.deliveries.shown()).state == "unknown"

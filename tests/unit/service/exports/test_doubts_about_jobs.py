@@ -20,7 +20,11 @@ FIRST_S, MOST_S = 1.0, 8.0
 
 def test_a_job_that_fails_is_tried_with_growing_waits_and_its_points_are_dropped_at_last() -> None:
     made = ExportDoubts(FIRST_S, MOST_S)
-    assert [made.failed("a") for _ in range(doubts.MOST_FAULTS)] == [1, 2, 4, 8, 8, None]
+    waits = []
+    for _ in range(doubts.MOST_FAULTS):
+        waits.append(made.failed("a"))
+        made.taken(["b"])
+    assert waits == [1, 2, 4, 8, 8, None]
     made.dropped("a")
     assert made.failed("a") == 1, "its next points begin again"
     made.failed("a")
@@ -29,16 +33,34 @@ def test_a_job_that_fails_is_tried_with_growing_waits_and_its_points_are_dropped
     assert not made, "a fault is known to be this job's"
 
 
+def test_faults_of_a_target_that_takes_nothing_drop_no_points() -> None:
+    made = ExportDoubts(FIRST_S, MOST_S)
+    assert not made.is_doubtful("a")
+    waits = [made.failed(uid) for _ in range(5 * doubts.MOST_FAULTS) for uid in "ab"]
+    assert waits[:8] == [1, 1, 2, 2, 4, 4, 8, 8]
+    assert set(waits[8:]) == {MOST_S}
+    assert made.is_doubtful("a")
+    made.taken(["b"])
+    assert not made.is_doubtful("a")
+    made.not_taken("c")
+    list(made.others_taken())
+    made.not_taken("c")
+    assert made.failed("a") == MOST_S
+    assert list(made.others_taken()) == [], "a fault is not a proof that the target takes others"
+
+
 def test_a_job_is_put_aside_only_if_the_target_takes_others() -> None:
     made = ExportDoubts(FIRST_S, MOST_S)
     for _ in range(3 * doubts.MOST_DOUBTS):
         assert not made.not_taken("a"), "the target may be away"
     assert made
+    made.taken(["c"])
     assert list(made.others_taken()) == [("a", 1.0)]
     assert not made
     assert list(made.others_taken()) == []
     made.not_taken("b")
     made.not_taken("a")
+    made.taken(["c"])
     assert list(made.others_taken()) == [("b", 1.0), ("a", 2.0)]
 
 
@@ -46,6 +68,7 @@ def test_points_of_a_job_that_others_passed_often_are_dropped_until_the_target_t
     made = ExportDoubts(FIRST_S, MOST_S)
     waits = []
     while not made.not_taken("a"):
+        made.taken(["b"])
         waits += [wait for _, wait in made.others_taken()]
     assert (len(waits), max(waits)) == (doubts.MOST_DOUBTS, 2.0 ** (doubts.MOST_DOUBTS - 1))
     made.dropped("a")
