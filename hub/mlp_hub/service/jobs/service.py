@@ -27,7 +27,7 @@ from mlp_hub.service.state import former_members
 from mlp_hub.service.state.board import Board, Changes
 from mlp_hub.service.state.moves import Step
 from mlp_hub.service.storage_accounting.full import FullStorages
-from mlp_hub.service.support.acts import record_act, signed
+from mlp_hub.service.support.acts import Act
 from mlp_hub.service.support.runs import attempt_of, found_job, run_of
 from mlp_hub.store.repos.jobs.jobs import Stale
 from mlp_hub.store.tx import Tx
@@ -267,7 +267,7 @@ class JobService:
                 )
             return replace(job, target=Target.CANCEL)
 
-        return await self._aim(context, user, name, aim, "cancel", why)
+        return await self._aim(user, name, aim, Act(context, "job.cancel", why))
 
     async def suspend(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Stop the job so that it can resume later; its ranks get time to save a checkpoint."""
@@ -282,7 +282,7 @@ class JobService:
                 )
             return replace(job, target=Target.SUSPEND)
 
-        return await self._aim(context, user, name, aim, "suspend", msg("asked to suspend"))
+        return await self._aim(user, name, aim, Act(context, "job.suspend", msg("asked to suspend")))
 
     async def resume(self, context: TenantContext, user: str, name: str) -> jobs_api.Job:
         """Queue a suspended job again, with the age it had: a job outside the queue does not grow older.
@@ -317,7 +317,9 @@ class JobService:
             aimed = replace(job, target=Target.RESIZE if resizes else Target.RUN, queued_at=since)
             if job.reason == Reason.IDLE_GPUS and job.phase in _RUNS:  # why it was to stop, which it does not
                 aimed = replace(aimed, reason=None, message=grace_note(aimed) or NOTHING)
-            return self._store_act(tx, changes, context, job, aimed, "resume", msg("asked to resume"), now)
+            return _store_act(
+                tx, changes, Act(context, "job.resume", msg("asked to resume")), job, aimed, now=now
+            )
 
         return await self._tried(work)
 
@@ -336,7 +338,7 @@ class JobService:
                 raise Refused(Reason.WRONG_STATE, text)
             return replace(job, target=Target.DELETE)
 
-        return await self._aim(context, user, name, aim, "delete", msg("asked to delete"))
+        return await self._aim(user, name, aim, Act(context, "job.delete", msg("asked to delete")))
 
     async def heartbeat(self, context: TenantContext, user: str, name: str, beat: jobs_api.Heartbeat) -> None:
         """Take in how far the job says it is. How it ends is told by its processes, not by itself."""
@@ -355,40 +357,15 @@ class JobService:
             )
         self._metrics.set_progress(job.uid, beat.progress)
 
-    async def _aim(
-        self,
-        context: TenantContext,
-        user: str,
-        name: str,
-        aim: Callable[[Job], Job | None],
-        verb: str,
-        message: Message,
-    ) -> jobs_api.Job:
+    async def _aim(self, user: str, name: str, aim: Callable[[Job], Job | None], act: Act) -> jobs_api.Job:
         now = self._clock()
 
         def work(tx: Tx, changes: Changes) -> Job:
-            job = found_job(tx, context, user, name)
+            job = found_job(tx, act.context, user, name)
             aimed = aim(job)
-            if aimed is None:
-                return job
-            return self._store_act(tx, changes, context, job, aimed, verb, message, now)
+            return job if aimed is None else _store_act(tx, changes, act, job, aimed, now=now)
 
         return await self._tried(work)
-
-    @staticmethod
-    def _store_act(
-        tx: Tx,
-        changes: Changes,
-        context: TenantContext,
-        job: Job,
-        aimed: Job,
-        verb: str,
-        message: Message,
-        now: float,
-    ) -> Job:
-        owner = job.spec.user
-        record_act(tx, context, f"job.{verb}", job.title, owner=owner, tenant=job.spec.tenant, now=now)
-        return store_aimed(tx, changes, job, aimed, now=now, message=signed(message, context, owner=owner))
 
     async def _tried(self, work: Callable[[Tx, Changes], Job]) -> jobs_api.Job:
         for _ in range(TRIES - 1):
@@ -490,3 +467,9 @@ def check_rank(job: Job, rank: int) -> None:
             Reason.INVALID,
             msg("job {name} has no rank {rank}; {only}", name=job.spec.name, rank=rank, only=only),
         )
+
+
+def _store_act(tx: Tx, changes: Changes, act: Act, job: Job, aimed: Job, *, now: float) -> Job:
+    owner = job.spec.user
+    act.record(tx, job.title, owner=owner, tenant=job.spec.tenant, now=now)
+    return store_aimed(tx, changes, job, aimed, now=now, message=act.signed(owner))

@@ -20,7 +20,7 @@ from mlp_hub.domain.jobs.sweep import (
 from mlp_hub.domain.tenants.tenant_context import SYSTEM, TenantContext
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.state.board import Board
-from mlp_hub.service.support.acts import record_act
+from mlp_hub.service.support.acts import Act
 from mlp_hub.service.support.limits import DEFAULTS
 from mlp_hub.service.support.uids import UidMaker
 from mlp_hub.service.sweeps import wire
@@ -164,7 +164,7 @@ class SweepService:
             check_sweep_move(sweep, S.ENDING)
             return replace(sweep, phase=S.ENDING, outcome=S.CANCELLED.value, message=msg("asked to cancel"))
 
-        return await self._change(context, user, name, aim, "cancel")
+        return await self._change(user, name, aim, Act(context, "sweep.cancel"))
 
     async def extend(self, context: TenantContext, user: str, name: str, more: api.SweepExtend) -> api.Sweep:
         """Give a sweep more budget; one that has ended continues."""
@@ -177,7 +177,7 @@ class SweepService:
             check_sweep_move(sweep, S.RUNNING)
             return replace(sweep, phase=S.RUNNING, budget=budget, ended_at=None, outcome="", message=NOTHING)
 
-        return await self._change(context, user, name, aim, "extend")
+        return await self._change(user, name, aim, Act(context, "sweep.extend"))
 
     async def delete(self, context: TenantContext, user: str, name: str) -> api.Sweep:
         """Delete a sweep that has ended, with the jobs of its trials."""
@@ -190,7 +190,7 @@ class SweepService:
             check_sweep_move(sweep, S.DELETING)
             return replace(sweep, phase=S.DELETING)
 
-        return await self._change(context, user, name, aim, "delete")
+        return await self._change(user, name, aim, Act(context, "sweep.delete"))
 
     async def remove(self, user: str) -> bool:
         """End all of a user who leaves, and forget those that have ended; return whether none is left."""
@@ -213,20 +213,17 @@ class SweepService:
             self._worker.look_at(uid)
         return not left
 
-    async def _change(
-        self, context: TenantContext, user: str, name: str, aim: Callable[[Sweep], Sweep], verb: str
-    ) -> api.Sweep:
+    async def _change(self, user: str, name: str, aim: Callable[[Sweep], Sweep], act: Act) -> api.Sweep:
         now = self._clock()
 
         def work(tx: Tx) -> Sweep:
-            found = tx.sweeps.find(context, user, name)
+            found = tx.sweeps.find(act.context, user, name)
             if found is None:
                 raise not_found("sweep", name)
             new = aim(found)
             if new is not found:
                 tx.sweeps.put(new)
-                tenant = found.spec.job.tenant
-                record_act(tx, context, f"sweep.{verb}", found.title, owner=user, tenant=tenant, now=now)
+                act.record(tx, found.title, owner=user, tenant=found.spec.job.tenant, now=now)
             return new
 
         sweep = await self._board.db.write(work)
