@@ -262,3 +262,26 @@ def test_nothing_of_the_library_is_loaded_before_the_first_scrape() -> None:
     code = "import mlp_hub.app, sys; print(*(m for m in sys.modules if m.startswith('prometheus')))"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert found.stdout.strip() == ""
+
+
+async def test_a_look_that_is_soon_too_late_is_renewed_beside_the_scrape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "LOOK_S", 1000.0)
+
+    async def tenants(rig: Rig, aged_s: float) -> set[str]:
+        rig.platform.monitoring._looked -= aged_s
+        return set((await scraped(rig)).by("mlp_tenant_jobs", "tenant"))
+
+    async with running_rig(tmp_path) as rig:
+        await tenants(rig, 0.0)
+        await rig.platform.tenants.create(TenantCreate(name="red", cpu=3))
+        assert "red" not in await tenants(rig, 900.0)
+        assert "red" not in await tenants(rig, 300.0), "this scrape did not wait for the new look"
+
+        async def renewed() -> bool:
+            return "red" in await tenants(rig, 0.0)
+
+        await until(renewed)
+        await rig.platform.tenants.create(TenantCreate(name="blue", cpu=3))
+        assert "blue" in await tenants(rig, 1500.0), "the last look was too late"

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 10.0
 """Tuning: seconds for which a look at the database counts: fewer of them, for how late a change of a quota is seen."""
+LATE = 1.5
+"""Tuning: multiple of `LOOK_S` until which a scrape shows the last look while a new one is made: shorter scrapes, for how late a change is seen."""
 RECENT_S = 30.0
 """Safety: seconds after which a look decides about no alert any more: while the database is away, the last one is only shown."""
 TICK_S = 0.5
@@ -61,6 +63,7 @@ class Monitoring:
         self._texts: dict[bool, tuple[float, tuple[bytes, str]]] = {}
         self._one, self._looking = asyncio.Lock(), asyncio.Lock()
         self._ticking = BackgroundTask(self._tick)
+        self._renewing = BackgroundTask(self.look_around)
         events = self.events
         parts.db.on_commit(events.committed)
         parts.admission.watch.over.append(events.cycle)
@@ -85,6 +88,7 @@ class Monitoring:
     async def stop(self) -> None:
         """Measure no more."""
         await self._ticking.stop()
+        await self._renewing.stop()
 
     async def scrape(self, accept: str) -> tuple[bytes, str]:
         """Return the text of all metrics and its type, as the `Accept` header asks. Raises `Unavailable`."""
@@ -124,7 +128,8 @@ class Monitoring:
         leads = for_rules or parts.leads()
         found = list(gauges.of_replica(parts, self.version, self._role(leads), await self._problems()))
         if leads:
-            look, uses = await self.look_around(), await self.node_uses()
+            look = await (self.look_around() if for_rules else self._last_look())
+            uses = await self.node_uses()
             recent = time.monotonic() - self._looked < RECENT_S
             found += gauges.of_queue(parts, now)
             found += gauges.of_shipping(parts.shipping(), now)
@@ -161,6 +166,15 @@ class Monitoring:
             return await self.parts.problems.now()
         except Unavailable:
             return ()
+
+    async def _last_look(self) -> DatabaseLook:
+        """Return a look that is not too late for a scrape; one that will soon be too late is renewed in the background."""
+        age = time.monotonic() - self._looked
+        if age >= LATE * LOOK_S:
+            return await self.look_around()
+        if age >= LOOK_S:
+            self._renewing.start()
+        return self._look
 
     async def look_around(self, *, newly: bool = False) -> DatabaseLook:
         """Look at the database, unless that was done lately and none is wanted `newly`; if it does not answer, return the last look."""
