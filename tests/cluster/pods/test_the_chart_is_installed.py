@@ -12,13 +12,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import httpx
 import pytest
+import yaml
 
 from support.cluster.kube import Kube
 from support.cluster.release import NAME, Release
+from support.monitoring.prometheus import needs_prometheus, running, until_value
 from support.waiting import wait_for
 
 TICKS = """import pathlib, time
@@ -173,6 +175,50 @@ def test_3_the_leader_dies_and_nothing_is_lost(hub: Release, how: str) -> None:
     assert sorted(name for name in listed if name.startswith(submitting.name)) == sorted(submitting.accepted)
     goes_on(hub)
     hub.at("rollout", "status", f"deployment/{NAME}-service", "--timeout=300s")
+
+
+def scrapes(hub: Release, token: str) -> list[dict[str, Any]]:
+    """Return what the chart's ServiceMonitors mean, as the Prometheus Operator reads them: a job each, with the addresses of the endpoints."""
+    wanted = ("--set", "monitoring.serviceMonitor.enabled=true", "--show-only", "templates/monitoring.yaml")
+    found = []
+    for monitor in yaml.safe_load_all(hub.helm("template", "hub", *hub.with_values(), *wanted)):
+        ((one),) = monitor["spec"]["endpoints"]
+        labels = ",".join(f"{k}={v}" for k, v in monitor["spec"]["selector"]["matchLabels"].items())
+        subsets = [s for e in hub.at.get("endpoints", "-l", labels)["items"] for s in e.get("subsets", [])]
+        ports = [(s, p["port"]) for s in subsets for p in s["ports"] if p["name"] == one["port"]]
+        found.append({
+            "job_name": monitor["metadata"]["name"],
+            "metrics_path": one["path"],
+            "authorization": {"type": one["authorization"]["type"], "credentials": token},
+            "static_configs": [{"targets": [f"{a['ip']}:{port}" for s, port in ports for a in s["addresses"]]}],
+            "relabel_configs": [
+                {"target_label": r["targetLabel"], "replacement": r["replacement"]} for r in one["relabelings"]
+            ],
+        })  # fmt: skip
+    return found
+
+
+@needs_prometheus
+def test_3_a_prometheus_scrapes_what_the_service_monitors_name_with_its_token_only(
+    hub: Release, tmp_path: Path
+) -> None:
+    token = hub.run("token", "--user", "admin", "--scope", "read:metrics").stdout.strip()
+    config = {
+        "global": {"scrape_interval": "2s", "scrape_timeout": "2s"},
+        "scrape_configs": [
+            *scrapes(hub, token),
+            {**scrapes(hub, hub.token("ann"))[0], "job_name": "of-a-user", "relabel_configs": []},
+        ],
+    }
+    with running(tmp_path / "prometheus", config) as prometheus:
+        until_value(prometheus, 'sum(up{job="mlp-hub"}) == 2')
+        until_value(prometheus, 'sum(up{job="jupyterhub"}) == 1')
+        ((_, jobs),) = until_value(prometheus, 'sum(mlp_jobs{job="mlp-hub",phase="running"})')
+        assert jobs == 2
+        roles = prometheus.query('mlp_replica_info{job="mlp-hub"}')
+        assert sorted(labels["replica_role"] for labels, _ in roles) == ["follower", "leader"]
+        assert until_value(prometheus, 'sum(mlp_node_capacity{resource="cpu"}) > 0')
+        assert prometheus.targets()["of-a-user"].startswith("down server returned HTTP status 403")
 
 
 def days(hub: Release) -> float:
