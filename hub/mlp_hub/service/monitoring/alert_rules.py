@@ -56,6 +56,8 @@ _CORES = Quotient(
 _ENDED = _window("increase", 60, "mlp_jobs_ended_total", result="finished|failed")
 _FAILED = _window("increase", 60, "mlp_jobs_ended_total", result="failed")
 _BY_TENANT = ("tenant",)
+ENOUGH_ENDED = 9.5
+"""Tuning: jobs that ended within the hour, below which the share of failures is not judged: ten, as an estimate of an increase has them."""
 
 RULES: tuple[AlertRule, ...] = (
     AlertRule(
@@ -116,11 +118,12 @@ RULES: tuple[AlertRule, ...] = (
         msg("Many jobs fail").template,
         msg("{value} of the jobs that ended within an hour failed; the threshold is 10%.").template,
         msg(
-            "More than 10% of the jobs that ended within the last hour failed. Cancelled jobs do not count."
+            "More than 10% of the jobs that ended within the last hour failed, and at least ten ended. Cancelled jobs do not count."
         ).template,
         "`mlp_jobs_failed_total` has the causes. `node-lost` and `start-failed` are faults of the platform; `out-of-memory` asks for "
         "more memory per rank; `program-error` is for the owners. `MLPTenantJobFailuresHigh` names the team, if it is one.",
         "%",
+        RuleGuard((), Grouped("sum", _ENDED), ">=", ENOUGH_ENDED),
     ),
     AlertRule(
         "MLPTenantOverQuota",
@@ -151,12 +154,12 @@ RULES: tuple[AlertRule, ...] = (
             "{value} of the jobs of team {tenant} that ended within an hour failed; the threshold is 10%."
         ).template,
         msg(
-            "More than 10% of a team's jobs that ended within the last hour failed, and at least five ended."
+            "More than 10% of a team's jobs that ended within the last hour failed, and at least ten ended."
         ).template,
         "The runs of the team show the causes: search for `state=error`. A shared environment or dataset is the usual reason if several "
         "members are affected.",
         "%",
-        RuleGuard(_BY_TENANT, Grouped("sum", _ENDED, _BY_TENANT), ">=", 4.5),
+        RuleGuard(_BY_TENANT, Grouped("sum", _ENDED, _BY_TENANT), ">=", ENOUGH_ENDED),
     ),
     AlertRule(
         ABSENT,
