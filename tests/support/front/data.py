@@ -200,12 +200,10 @@ class Data(FrontJobs, FrontTenants):
             case "GET", ["prices"], "":
                 return 200, self.accounting.prices()
             case "GET", [*_, "budgets"], "":
-                return 200, [] if self.accounting.empty else self.accounting.budgets()
-            case "GET", ["tenants", name, "budget"], "":
-                mine = [one for one in self.accounting.budgets() if one["tenant"] == name]
-                if self.accounting.empty or not mine:
-                    return 403, {"reason": "NotFound", "msg": "this team has no budget"}
-                return 200, mine[0]
+                return (
+                    200,
+                    [] if self.accounting.empty or not self.accounting.priced else self.accounting.budgets(),
+                )
             case "GET", ["users", _, "jobs", _, "cost"], "":
                 return 200, {"currency": "EUR", "cost": "0.314000", "per_hour": "0.420000", "final": False}
             case "GET", [*_, "accounting"], "":

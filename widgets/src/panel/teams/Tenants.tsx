@@ -145,7 +145,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
     EVERY,
   );
   useQueueHints(client, () => void state.reload(), session.admin);
-  const budget = useLoad(`budget ${name}`, () => budgetOf(client, name), 60_000);
+  const budget = useLoad(`budget ${name}`, () => budgetOf(client, session, name), 60_000);
   const tenant = state.data?.usage.tenant ?? null;
   return (
     <>
