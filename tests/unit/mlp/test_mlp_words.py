@@ -474,3 +474,20 @@ def test_why_of_a_running_job_says_which_of_its_use_is_its_own_report() -> None:
     assert "Use of CPU and memory by the job's own report." in lines
     measured = {**job, "ranks": [{"rank": 0, "reported": False}], "idle": None}
     assert len(reasons.why({"job": "train", "run": 1, "phase": "running"}, measured).lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "fitting", "end"),
+    [
+        (8192, 2560, "--ram auto requests 2.5 GiB, 5.5 GiB less."),
+        (512, 640, "--ram auto requests 640 MiB, 128 MiB more, because it adds a margin."),
+        (640, 640, "--ram auto requests the same amount."),
+    ],
+)
+def test_auto_memory_says_whether_it_is_less_or_more_than_before(asked: int, fitting: int, end: str) -> None:
+    text = f"the last run like it used at most 300 MiB of {asked} MiB per rank"
+    found = {
+        "memory": {"runs": 1, "used": 300, "asked": asked, "ran_out": 0, "fitting": fitting, "text": text}
+    }
+    said = rank_use.memory_of_earlier_runs(found)
+    assert said == f"T{text[1:]}; {end}"
