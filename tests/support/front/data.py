@@ -155,6 +155,7 @@ class Data(FrontJobs, FrontTenants):
             "new": change.get("state") == "NotActive",
             "applied_for": None,
             "servers": 0,
+            "last_activity": when(-3600),
         } | change
 
     @staticmethod
@@ -214,6 +215,8 @@ class Data(FrontJobs, FrontTenants):
                 return 200, self.over_time.answer(name, query or {})
             case "GET", ["users"], "":
                 return 200, self.users
+            case "GET", ["users", name], "":
+                return 200, next(u for u in self.users if u["username"] == name)
             case "PUT", ["users", name], ("approve" | ""):
                 found = next(u for u in self.users if u["username"] == name)
                 found |= {"state": "Actived" if verb else "NotActive", "new": False}
