@@ -10,7 +10,7 @@ test("an axis of whole values has whole ticks, others have halves of five", () =
 });
 
 test("all that ends an attempt has its words", () => {
-  assert.deepEqual(["attempt-failed", "ended", "first-line"].map(eventWord), ["attempt failed", "attempt ended", "first line"]);
+  assert.deepEqual(["attempt-failed", "ended", "first-line"].map(eventWord), ["attempt failed", "attempt ended", "first output"]);
 });
 
 test("the end of an axis has a label, and none stands so near that they touch", () => {
