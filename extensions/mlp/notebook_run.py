@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,7 @@ def _run(name: str, data: bytes, directory: Path) -> int:
     try:
         notebook = notebook_files.read(name, data)
         notebook_files.check(name, notebook)
+        own = notebook_files.running(notebook)
         for line in notebook_files.inject(notebook, Params.of(os.environ)):
             _tell(line)
     except UsageError as error:
@@ -91,7 +93,8 @@ def _run(name: str, data: bytes, directory: Path) -> int:
     # connection files are of this run only, and the home may be full
     with tempfile.TemporaryDirectory(prefix="mlp-kernel-") as runtime:
         os.environ["JUPYTER_RUNTIME_DIR"] = runtime
-        run = NotebookRun(name, document, directory, runtime)
+        numbers = [notebook_files.number(cell, own) for cell in notebook_files.running(notebook)]
+        run = NotebookRun(name, document, directory, runtime, numbers)
         try:
             return asyncio.run(run.execute())
         except (exceptions.CellExecutionError, exceptions.DeadKernelError) as error:
@@ -118,12 +121,17 @@ class _Exited(Exception):  # noqa: N818 - what became of it
 class NotebookRun:
     """A notebook on its way: which cell runs, what became of it, and its copy."""
 
-    def __init__(self, name: str, document: Any, directory: Path, runtime: str) -> None:
+    def __init__(
+        self, name: str, document: Any, directory: Path, runtime: str, numbers: Sequence[int]
+    ) -> None:
         self.document = document
+        self.numbers = numbers
+        """Of each cell that runs its number in the author's notebook; 0: the injected cell, which is not in it."""
         self.directory = directory
         self.runtime = runtime
-        self.cells = sum(map(notebook_files.runs, document.cells))
+        self.cells = max(numbers)
         self.cell = 0
+        """How many cells have begun, the injected one too."""
         self.stopping = False
         self.copy = Path(os.environ.get("MLP_WORKSPACE") or ".") / name
         self._saved = 0.0
@@ -184,7 +192,16 @@ class NotebookRun:
         if self.stopping:
             raise _Stopped
         self.cell += 1
-        sys.stdout.write(say("[cell {n} of {all}]", n=self.cell, all=self.cells) + "\n")
+        said = (
+            say("[cell {n} of {all}]", n=self._number, all=self.cells)
+            if self._number
+            else say("[parameters]")
+        )
+        sys.stdout.write(said + "\n")
+
+    @property
+    def _number(self) -> int:
+        return self.numbers[self.cell - 1] if self.cell else 0
 
     def _cell_failed(self, execute_reply: Any, **_: Any) -> None:
         self._traceback = "\n".join(map(str, execute_reply["content"].get("traceback", ())))
@@ -193,7 +210,7 @@ class NotebookRun:
         self._unsaved = True
         if execute_reply["content"].get("status") == "error":
             return
-        points.report(progress=round(100 * self.cell / max(self.cells, 1), 2))
+        points.report(progress=round(100 * self.cell / len(self.numbers), 2))
         if time.monotonic() - self._saved >= SAVE_EVERY_S:
             self._save()
         asked = execute_reply["content"].get("payload") or ()
@@ -209,7 +226,11 @@ class NotebookRun:
             return self._kept(0)
         if not name:
             why = _how_it_ended(self._client.ended_with)
-            _tell(say("the kernel ended in cell {n} of {all}: {why}", n=self.cell, all=self.cells, why=why))
+            _tell(
+                say("the kernel ended in cell {n} of {all}: {why}", n=self._number, all=self.cells, why=why)
+                if self._number
+                else say("the kernel ended in the cell of parameters: {why}", why=why)
+            )
             return self._kept(FAILED)
         _tell(_ANSI.sub("", self._traceback).strip())
         value = _ANSI.sub("", f"{error.evalue}").strip()[:LONGEST]
@@ -218,11 +239,19 @@ class NotebookRun:
                 "nobody answers questions in a job; give the value with --param, and read it from mlp.params"
             )
         what = f"{name}: {value}" if value else name
-        _tell(say("cell {n} of {all} failed: {what}", n=self.cell, all=self.cells, what=what))
+        _tell(
+            say("cell {n} of {all} failed: {what}", n=self._number, all=self.cells, what=what)
+            if self._number
+            else say("the cell of parameters failed: {what}", what=what)
+        )
         return self._kept(FAILED)
 
     def _stopped(self) -> int:
-        _tell(say("stopped in cell {n} of {all}", n=self.cell, all=self.cells))
+        _tell(
+            say("stopped in cell {n} of {all}", n=self._number, all=self.cells)
+            if self._number or not self.cell
+            else say("stopped in the cell of parameters")
+        )
         return self._kept(STOPPED)
 
     def end(self) -> None:

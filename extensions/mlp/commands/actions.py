@@ -83,7 +83,9 @@ def hinting(client: Client, call: ParsedLine) -> Iterator[None]:
 
 def jobs(client: Client, call: ParsedLine) -> JobList:
     """List."""
-    return listed(client, call.given.get("state"), call.given.get("tenant"))
+    found = listed(client, call.given.get("state"), call.given.get("tenant"))
+    found.wide = bool(call.given.get("wide"))
+    return found
 
 
 def job(client: Client, call: ParsedLine) -> Picture:
@@ -350,9 +352,11 @@ def runs(client: Client, call: ParsedLine) -> Any:
     search, sort, tenant = " ".join(call.names), given.get("sort", "-submitted"), given.get("tenant")
     if given.get("csv"):
         return compared_runs.Csv(client.runs_csv(search, sort, tenant=tenant))
-    return compared_runs.RunsTable(
+    table = compared_runs.RunsTable(
         client.runs(search, sort, tenant=tenant), asked=search, of_team=tenant is not None
     )
+    table.wide = bool(given.get("wide"))
+    return table
 
 
 def compare(client: Client, call: ParsedLine) -> Any:

@@ -217,6 +217,7 @@ SORT = Option(
     shown_default=lambda: "-submitted",
 )  # fmt: skip
 CSV = Option("csv", lambda: say("write them as CSV"), None, False)
+WIDE = Option("wide", lambda: say("all columns, also on a narrow terminal"), None, False)
 OF_RUNS = Option(
     "tenant",
     lambda: say("all members' runs, of a team that you administer"),

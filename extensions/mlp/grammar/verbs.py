@@ -57,6 +57,7 @@ from mlp.grammar.query_options import (
     TENANT,
     TENANT_SECRET,
     TOKEN_STDIN,
+    WIDE,
     ZONE,
 )
 from mlp.grammar.sweep_options import EXTEND, SWEEP
@@ -91,7 +92,7 @@ VERBS: tuple[Verb, ...] = (
     Verb(
         "sweeps", lambda: say("list, show, cancel, extend and remove sweeps"), "sweeps", (OF_SWEEPS, *EXTEND)
     ),
-    Verb("jobs", lambda: say("list your jobs"), "", (STATE, TENANT)),
+    Verb("jobs", lambda: say("list your jobs"), "", (STATE, TENANT, WIDE)),
     Verb("job", lambda: say("show one job as it is now"), "job"),
     Verb("watch", lambda: say("follow a job, from its beginning"), "job"),
     Verb("logs", lambda: say("show the output of ranks"), "job", (RANK, TAIL, FOLLOW)),
@@ -127,7 +128,7 @@ VERBS: tuple[Verb, ...] = (
         "model",
         (ANY_FILES, OF_MODELS, ALL_VERSIONS),
     ),
-    Verb("runs", lambda: say("search your runs, write notes and tags"), "runs", (SORT, OF_RUNS, CSV)),
+    Verb("runs", lambda: say("search your runs, write notes and tags"), "runs", (SORT, OF_RUNS, CSV, WIDE)),
     Verb("compare", lambda: say("compare runs side by side"), "several", (BY, METRIC)),
     Verb(
         "data",

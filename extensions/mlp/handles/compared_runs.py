@@ -71,7 +71,13 @@ class RunsTable(tables.Table):
             say("note"),
         )  # fmt: skip
         none = say("No run matches {asked}", asked=asked) if asked else say("No runs yet")
-        super().__init__(columns, rows, runs, empty=none, notes=[says("1 run", "{n} runs", total)])
+        of_params = range(2, 2 + len(params))
+        of_metrics = range(of_params.stop, of_params.stop + len(metrics))
+        time, hours, peak, tags, note = range(of_metrics.stop, of_metrics.stop + 5)
+        # the first metric and the state stay
+        least = (note, peak, hours, tags, *of_metrics[:0:-1], *of_params[::-1], time)
+        shown = [says("1 run", "{n} runs", total)]
+        super().__init__(columns, rows, runs, empty=none, notes=shown, least_first=least)
         self.names = {"params": list(found.get("params") or ()), "metrics": list(found.get("metrics") or ())}
 
     def __len__(self) -> int:

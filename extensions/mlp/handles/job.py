@@ -328,14 +328,17 @@ def listed(client: Client, state: str | None, tenant: str | None) -> JobList:
 
 
 class JobList(list[Job]):
-    """A list of jobs that shows as a table; `none` is what it says where it is empty."""
+    """A list of jobs that shows as a table; `none` is what it says where it is empty, `wide` has all columns on any terminal."""
 
     none = ""
+    wide = False
 
     @property
     def table(self) -> tables.Table:
         """The same as a table."""
-        return tables.jobs([job.data for job in self], none=self.none)
+        table = tables.jobs([job.data for job in self], none=self.none)
+        table.wide = self.wide
+        return table
 
     def __repr__(self) -> str:
         return repr(self.table)

@@ -9,7 +9,7 @@ import ast
 import json
 import keyword
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlp.errors import UsageError
@@ -93,24 +93,31 @@ def runs(cell: Mapping[str, Any]) -> bool:
     return cell.get("cell_type") == "code" and bool(source(cell).strip()) and SKIPPED not in tags(cell)
 
 
+def running(notebook: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the cells that a job runs."""
+    return list(filter(runs, notebook["cells"]))
+
+
+def number(cell: Mapping[str, Any], own: Sequence[Mapping[str, Any]]) -> int:
+    """Return the number of a cell, from 1, among those that its author sees; 0 if it is an injected one."""
+    return next((n for n, one in enumerate(own, 1) if one is cell), 0)
+
+
 def check(name: str, notebook: Mapping[str, Any]) -> None:
     """Refuse a notebook that has nothing to run, or that would submit itself for ever."""
-    number = 0
-    for cell in notebook["cells"]:
-        if not runs(cell):
-            continue
-        number += 1
+    own = running(notebook)
+    for n, cell in enumerate(own, 1):
         if found := _SUBMITS.search(source(cell)):
             raise UsageError(
                 say(
                     "cell {n} of {path} submits a job itself ({line}), which is not allowed in a notebook that runs as a job: remove it, or give the cell the tag {tag}",
-                    n=number,
+                    n=n,
                     path=name,
                     line=found[1],
                     tag=SKIPPED,
                 )
             )
-    if not number:
+    if not own:
         raise UsageError(say("{path} has no cell with code: nothing to run", path=name))
 
 
@@ -139,6 +146,7 @@ def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:
 
     A cell of an earlier run is replaced.
     """
+    own = running(notebook)
     cells = notebook["cells"] = [cell for cell in notebook["cells"] if INJECTED not in tags(cell)]
     if not params:
         return []
@@ -167,7 +175,7 @@ def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:
         injected["id"] = _free_id(cells)
     cells.insert(0 if at is None else at + 1, injected)
     if at is None:
-        return _overwritten(cells, params)
+        return _overwritten(cells[1:], own, params)
     known = _assigned(source(cells[at]))
     return [
         say("parameter {name} is not among those of the cell tagged {tag}", name=name, tag=PARAMETERS)
@@ -176,17 +184,19 @@ def inject(notebook: dict[str, Any], params: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _overwritten(cells: list[dict[str, Any]], params: Mapping[str, Any]) -> list[str]:
+def _overwritten(
+    cells: list[dict[str, Any]], own: Sequence[Mapping[str, Any]], params: Mapping[str, Any]
+) -> list[str]:
     """Say which parameters have no effect, because a later cell assigns them and no cell is tagged for them."""
     said: dict[str, str] = {}
-    for number, cell in enumerate((cell for cell in cells if runs(cell)), 1):
-        for name in params.keys() & (_assigned(source(cell)) or set()) if number > 1 else ():
+    for cell in filter(runs, cells):
+        for name in params.keys() & (_assigned(source(cell)) or set()):
             said.setdefault(
                 name,
                 say(
                     "parameter {name} may have no effect: cell {n} assigns {name}; give that cell the tag {tag}",
                     name=name,
-                    n=number,
+                    n=number(cell, own),
                     tag=PARAMETERS,
                 ),
             )

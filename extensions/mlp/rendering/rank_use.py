@@ -73,7 +73,17 @@ def memory_of_earlier_runs(found: Mapping[str, Any]) -> str:
     text, fitting = str(memory_.get("text") or ""), memory_.get("fitting")
     if not text or fitting is None:
         return ""
-    return say("{text}; --ram auto takes {fitting}.", text=capital(text), fitting=memory(fitting))
+    asked = memory_.get("asked")
+    if asked is None or asked == fitting:
+        return say("{text}; --ram auto requests the same amount.", text=capital(text))
+    told = {
+        "text": capital(text),
+        "fitting": memory(fitting),
+        "difference": memory(abs(fitting - asked)),
+    }
+    if fitting < asked:
+        return say("{text}; --ram auto requests {fitting}, {difference} less.", **told)
+    return say("{text}; --ram auto requests {fitting}, {difference} more, because it adds a margin.", **told)
 
 
 def unused_gpus(job: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "bound": lambda: say("finding their nodes"),
     "pulled": lambda: say("images and containers"),
     "started": lambda: say("starting its program"),
-    "first-line": lambda: say("until its first line"),
+    "first-line": lambda: say("waiting for output"),
 }
 """Reason for the wait until each stage; the panel writes the same (`widgets/src/core/jobs/stages.ts`)."""
 _NEXT = {
@@ -31,7 +31,7 @@ _SHOWN = 3
 
 
 def lines(attempts: Sequence[Json], now: datetime | None = None) -> list[str]:
-    """Write a line for each of the newest attempts: how long until its first line, and what took how long."""
+    """Write a line for each of the newest attempts: how long to first output, and what took how long."""
     known = [a for a in attempts if isinstance(a, Mapping) and isinstance(a.get("stages"), list)]
     written = [_line(attempt, now or datetime.now(UTC), alone=len(known) == 1) for attempt in known[-_SHOWN:]]
     return [line for line in written if line]
@@ -56,7 +56,7 @@ def _line(attempt: Json, now: datetime, *, alone: bool) -> str:
         return ""
     told = {"span": short(whole), "parts": say(", ").join(said)}
     if last.get("stage") == "first-line":
-        text = say("{span} until its first line: {parts}", **told)
+        text = say("{span} to first output: {parts}", **told)
     elif last.get("stage") == "started":
         text = say("{span} until it ran: {parts}", **told)
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from itertools import zip_longest
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlp.language import say, says
 from mlp.rendering import ends, times, words
+from mlp.rendering.fitting import GAP, one_line_each, start_of, width
 from mlp.rendering.format import SHOWS, amount, clock_time, file_size, memory, storage
 from mlp.rendering.history import FINAL
 from mlp.rendering.terminal import plain
@@ -27,7 +27,6 @@ WIDEST = 60
 """Characters of a cell on a terminal."""
 NARROWEST = 8
 """Characters of a column to which it is narrowed where a terminal is narrow."""
-GAP = 2
 
 
 class Table:
@@ -42,6 +41,7 @@ class Table:
         title: str = "",
         empty: str = "",
         notes: Sequence[str] = (),
+        least_first: Sequence[int] | None = None,
     ) -> None:
         self.columns = columns
         self.rows = [[plain(str(cell)).replace("\n", " ") for cell in row] for row in rows]
@@ -49,16 +49,27 @@ class Table:
         self.title = title
         self.empty = empty
         self.notes = [plain(note) for note in notes]
+        self.least_first = least_first
+        """Columns that a narrow terminal may lack, the least important first; None: rows continue below instead."""
+        self.wide = False
+        """Whether a narrow terminal gets all columns as well."""
 
     def __repr__(self) -> str:
         if not self.rows:
             return self.empty
         table = [list(self.columns), *([_clip(cell) for cell in row] for row in self.rows)]
-        widths = _fitted(
-            [max(width(row[i]) for row in table) for i in range(len(self.columns))], terminal_width()
-        )
-        lines = [line for row in table for line in _lines(row, widths)]
-        return "\n".join([*([self.title] if self.title else []), *lines, *self.notes])
+        most, notes = terminal_width(), self.notes
+        if self.least_first is not None and most and not self.wide:
+            lines, left_out = one_line_each(table, most, self.least_first)
+            hidden = [self.columns[i] for i in sorted(left_out) if any(row[i] for row in self.rows)]
+            if hidden:
+                notes = [*notes, _hidden(hidden)]
+        else:
+            widths = [max(width(row[i]) for row in table) for i in range(len(self.columns))]
+            if self.least_first is None:
+                widths = _fitted(widths, most)
+            lines = [line for row in table for line in _lines(row, widths)]
+        return "\n".join([*([self.title] if self.title else []), *lines, *notes])
 
     def _repr_html_(self) -> str:
         if not self.rows:
@@ -68,6 +79,13 @@ class Table:
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
         notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
         return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _hidden(columns: Sequence[str]) -> str:
+    """Name the columns that a terminal has no room for."""
+    return say(
+        "Not shown: {columns}. All columns: {option}", columns=say(", ").join(columns), option="--wide"
+    )
 
 
 def terminal_width() -> int:
@@ -98,7 +116,7 @@ def _clip(cell: str) -> str:
     """Keep a line of a table readable; the HTML's title and `data` have all of it."""
     if width(cell) <= WIDEST:
         return cell
-    return f"{_start(cell, WIDEST - 3)}..."
+    return f"{start_of(cell, WIDEST - 3)}..."
 
 
 def _html_cell(cell: str) -> str:
@@ -108,28 +126,13 @@ def _html_cell(cell: str) -> str:
     return f'<td style="text-align:left"{title}>{escape(shown)}</td>'
 
 
-def width(text: str) -> int:
-    """Return how many columns of a terminal a text takes: a Chinese character takes two."""
-    if text.isascii():
-        return len(text)
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
-
-
-def _start(text: str, most: int) -> str:
-    """Return the begin of a text that fits `most` columns, at least one character."""
-    end = len(text)
-    while end > 1 and width(text[:end]) > most:
-        end -= 1
-    return text[:end]
-
-
 def _wrapped(text: str, most: int) -> list[str]:
     """Break a text into lines of `most` columns: between words, and Chinese, which has none, anywhere."""
     if text.isascii():
         return textwrap.wrap(text, most) or [""]
     lines = []
     while width(text) > most:
-        line = _start(text, most)
+        line = start_of(text, most)
         space = line.rfind(" ")
         if space > 0 and text[len(line)].isascii() and line[-1].isascii():
             line = line[:space]
@@ -180,7 +183,8 @@ def jobs(found: Sequence[Json], *, none: str = "") -> Table:
         say("why"),
     )
     empty = none or say("No jobs yet. Start one: {command}", command=words.first_command())
-    return Table(columns, rows, list(ordered), empty=empty)
+    # runtime, ranks, run, team, progress
+    return Table(columns, rows, list(ordered), empty=empty, least_first=(5, 6, 1, 4, 3))
 
 
 def files(found: Sequence[Json], path: str = "") -> Table:

@@ -190,7 +190,7 @@ class AdminRight(Request):
 class User(Response):
     """A user of the hub. `new` is who asked for an account and was never let in, `applied_for` the tenant they named.
 
-    `servers` is how many notebook servers of theirs run.
+    `servers` is how many notebook servers of theirs run. `last_activity` is when JupyterHub last saw them; null: never.
     """
 
     username: str
@@ -201,6 +201,7 @@ class User(Response):
     new: bool = False
     applied_for: str | None = None
     servers: int = 0
+    last_activity: datetime | None = None
 
 
 class Departing(Response):

@@ -71,9 +71,13 @@ class Alert(Response):
 
 
 class AlertRule(Response):
-    """Rule of alerts: it fires once its condition has held for `after_s` seconds. `of_team`: each of its alerts is about one tenant."""
+    """Rule of alerts: it fires once its condition has held for `after_s` seconds. `of_team`: each of its alerts is about one tenant.
+
+    `title` is the headline of its alerts, with dots for a node, a team or another object.
+    """
 
     name: str
+    title: Text
     severity: AlertSeverity
     of_team: bool
     after_s: int

@@ -86,8 +86,8 @@ class Overview(Response):
     `teams` are the tenants that hold most and those with the most waiting work, of `teams_all`.
     `longest` waits longest. `nodes` counts the nodes that are present, `nodes_up` those that answer,
     `nodes_open` those that take new work. `troubles` are the first of the other nodes. `apps_failing`
-    counts the apps in error, and `app_troubles` are the first of them. `running` counts jobs, without
-    replicas of apps. `waiting` is all waiting work. `forecasts` compares starts with their forecasts. `teams` and apps in error can be as old as `at`.
+    counts the apps in error, and `app_troubles` are the first of them. `running` and `waiting` count jobs, without
+    replicas of apps and notebook servers, as each team does: `replicas`, `replicas_waiting`, `servers` and `servers_waiting` are these. `forecasts` compares starts with their forecasts. `teams` and apps in error can be as old as `at`.
     All other values are of this moment.
     """
 
@@ -108,6 +108,7 @@ class Overview(Response):
     servers_waiting: int
     apps: int
     replicas: int
+    replicas_waiting: int
     apps_failing: int
     app_troubles: list[AppTrouble]
     forecasts: ForecastCalibration

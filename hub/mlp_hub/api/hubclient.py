@@ -53,6 +53,7 @@ class HubAccount(msgspec.Struct, frozen=True):
     created: Any = None
     servers: int = 0  # notebook servers that run
     was_authorized: bool = False  # before the act that this answers
+    last_activity: datetime | None = None
 
 
 class Person(msgspec.Struct, frozen=True):

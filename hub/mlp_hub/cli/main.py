@@ -79,9 +79,7 @@ def _user_verbs(user: argparse.ArgumentParser) -> None:
     verbs = user.add_subparsers(required=True, metavar="add|import|password|logout")
     sub = verbs.add_parser("add", help=say("make an approved account"))
     sub.add_argument("name", metavar="NAME")
-    sub.add_argument(
-        "--tenant", metavar="T", help=say("put the user into this tenant, and so out of default")
-    )
+    sub.add_argument("--tenant", metavar="T", help=say("put the user into this team, and so out of default"))
     sub.add_argument("--admin", action="store_true", help=say("make the user a platform administrator"))
     sub.add_argument(
         "--password-stdin", action="store_true", help=say("read the password from standard input")
@@ -146,7 +144,7 @@ def _money_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
     verbs = runtime.add_subparsers(required=True, metavar="list|put|approve|disable|remove", dest="verb")
-    sub = verbs.add_parser("list", help=say("print the runtimes that tenants have"))
+    sub = verbs.add_parser("list", help=say("print the runtimes that teams have"))
     sub.add_argument("tenant", nargs="?", metavar="TENANT")
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
     sub.set_defaults(command=calls.runtime_list)
@@ -170,16 +168,12 @@ def _runtime_verbs(runtime: argparse.ArgumentParser) -> None:
 
 def _isolation_verbs(isolation: argparse.ArgumentParser) -> None:
     verbs = isolation.add_subparsers(required=True, metavar="list|rotate", dest="verb")
-    sub = verbs.add_parser(
-        "list", help=say("print how each tenant's files are kept, and what is being moved")
-    )
+    sub = verbs.add_parser("list", help=say("print how each team's files are kept, and what is being moved"))
     sub.add_argument("--json", action="store_true", help=say("print JSON"))
     sub.set_defaults(command=calls.isolation_list)
     sub = verbs.add_parser(
         "rotate",
-        help=say(
-            "give an encrypted tenant another key; without TENANT wrap all keys with another master key"
-        ),
+        help=say("give an encrypted team another key; without TENANT wrap all keys with another master key"),
     )
     sub.add_argument("tenant", nargs="?", metavar="TENANT")
     sub.set_defaults(command=calls.isolation_rotate)
@@ -294,14 +288,14 @@ def _parser() -> argparse.ArgumentParser:
         add(
             "runtime",
             calls.runtime_list,
-            say("list, register, approve, disable or remove runtimes of tenants"),
+            say("list, register, approve, disable or remove runtimes of teams"),
         )
     )
     _isolation_verbs(
         add(
             "isolation",
             calls.isolation_list,
-            say("show how tenants' files are kept, or change keys of encrypted ones"),
+            say("show how teams' files are kept, or change keys of encrypted ones"),
         )
     )
     _node_verbs(add("node", calls.node_list, say("list nodes, take one out of service, put it back")))
@@ -311,7 +305,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--action", metavar="A", help=say("action, such as tenant.update; tenant. for all that begin with it")
     )
-    sub.add_argument("--object", metavar="NAME", help=say("object: a tenant, a user, a window"))
+    sub.add_argument("--object", metavar="NAME", help=say("object: a team, a user, a window"))
     sub.add_argument("--tenant", metavar="T", help=say("in which team"))
     sub.add_argument(
         "--since",
@@ -386,7 +380,7 @@ def _add_monitor(add: Callable[[str, Command, str], argparse.ArgumentParser]) ->
 
 
 def _add_simulate(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:
-    sub = add("simulate", calls.simulate, say("run a scenario of nodes, tenants and jobs in virtual time"))
+    sub = add("simulate", calls.simulate, say("run a scenario of nodes, teams and jobs in virtual time"))
     sub.add_argument(
         "scenario", nargs="?", metavar="SCENARIO", help=say("a file in YAML or JSON, - for standard input")
     )
@@ -399,7 +393,7 @@ def _add_simulate(add: Callable[[str, Command, str], argparse.ArgumentParser]) -
         "--json", action="store_true", help=say("print one JSON object per line: the events, and the summary")
     )
     sub.add_argument("--policy", metavar="NAME", help=say("run under this policy instead"))
-    sub.add_argument("--plot", metavar="FILE.svg", help=say("draw nodes and tenants over time"))
+    sub.add_argument("--plot", metavar="FILE.svg", help=say("draw nodes and teams over time"))
 
 
 def _add_backups(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> None:

@@ -110,7 +110,7 @@ class TenantRoots:
         if kept.grade == DEDICATED and not self.is_marked(tenant, path):
             raise OutOfReach(
                 msg(
-                    "the root {root} of tenant {tenant} is missing, or belongs to another tenant; mount its volume to continue",
+                    "the root {root} of team {tenant} is missing, or belongs to another team; mount its volume to continue",
                     root=str(path),
                     tenant=tenant,
                 )
@@ -122,7 +122,7 @@ class TenantRoots:
                 why = gocryptfs.lacking() or verbatim(str(error))
                 raise OutOfReach(
                     msg(
-                        "the encrypted files of tenant {tenant} cannot be opened: {why}",
+                        "the encrypted files of team {tenant} cannot be opened: {why}",
                         tenant=tenant,
                         why=why,
                     )

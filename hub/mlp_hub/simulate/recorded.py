@@ -230,7 +230,7 @@ LEFT_OUT: Mapping[str, Message] = {
     "unstarted": msg("Left out: {n} that never started."),
     "open": msg("Left out: {n} that have not ended."),
     "older": msg("Left out: all except the newest {n}, which is the limit here."),
-    "gone": msg("Left out: {n} of tenants that no longer exist."),
+    "gone": msg("Left out: {n} of teams that no longer exist."),
 }
 """Reasons why jobs of the hub are not part of a recording."""
 

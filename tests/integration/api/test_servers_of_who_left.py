@@ -38,6 +38,42 @@ def stopped(rig: ApiRig) -> list[tuple[str, str, str]]:
     return sorted((e["actor"], e["object"], e["detail"]["message"]) for e in found)
 
 
+def in_use(rig: ApiRig) -> dict[str, float]:
+    return {one["name"]: one["cpu_inuse"] for one in rig.ask("GET", "/tenants", token=rig.root_user).json}
+
+
+def test_a_server_counts_for_the_team_it_was_started_in_until_it_ends(tmp_path: Path) -> None:
+    with ApiRig(tmp_path) as rig:
+        rig.tenant("red", "rita", members=("bob",))
+        hold(rig, "ann", "", "default")
+        assert in_use(rig) == {"default": 0.2, "red": 0.0}
+        moved = rig.ask("PUT", "/tenants/red/members/ann", {"role": "member"}, token=rig.root_user)
+        assert "Running work, also a notebook server, continues and counts for default" in str(moved.json)
+        # never in none, and never in both: by the ledger, the team's page, the overview and the node
+        assert in_use(rig) == {"default": 0.2, "red": 0.0}
+        rows = rig.run(rig.platform.db.read(lambda tx: tx.ledger.held(time.time())))
+        assert [(row.user, row.tenant, row.amount.cpu) for row in rows] == [("ann", "default", 200)]
+        for name, holders in (("default", ["ann's notebook"]), ("red", [])):
+            usage = rig.ask("GET", f"/tenants/{name}/usage", token=rig.root_user).json
+            assert [one["holder"] for one in usage["holdings"]] == holders
+        assert rig.ask("GET", "/overview", token=rig.root_user).json["servers"] == 1
+        # the hub repeats a try of a start: the place stays, and a second one for the new team is refused
+        hold(rig, "ann", "", "default")
+        key = {
+            "id": "ann/",
+            "applier": "sp",
+            "request_type": "request",
+            "cpu": 0.2,
+            "ram": 100,
+            "user": "ann",
+        }
+        again = rig.ask("PUT", "/resource_request:try", {**key, "tenant": "red"}, token=rig.spawner)
+        assert again.json["reason"] == "Conflict"
+        rig.run(rig.platform.former_members_servers.end_all())
+        assert rig.hub.servers == {("ann", "")}
+        assert in_use(rig) == {"default": 0.2, "red": 0.0}
+
+
 @pytest.mark.parametrize("how", ["by hand", "by a group"])
 def test_servers_of_a_removed_member_end_at_once_and_no_others(own: ApiRig, how: str) -> None:
     tenants = own.platform.tenants

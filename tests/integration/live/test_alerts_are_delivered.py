@@ -63,11 +63,12 @@ def told(of: list[dict[str, Any]], name: str, status: str) -> list[dict[str, Any
 
 
 def fail_jobs(hub: LiveHub, prometheus: Prometheus, prefix: str) -> None:
-    """Let two jobs fail, once Prometheus knows the count before them."""
+    """Let ten jobs fail, once Prometheus knows the count before them."""
     until_value(prometheus, 'mlp_jobs_ended_total{result="failed"}')
-    for number in range(2):
-        name = f"{prefix}{number}"
+    names = [f"{prefix}{number}" for number in range(10)]
+    for name in names:
         hub.submit("ann", name, "raise SystemExit(3)")
+    for name in names:
         hub.wait_phase("ann", name, "failed")
 
 

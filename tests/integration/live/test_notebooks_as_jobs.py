@@ -37,7 +37,7 @@ def test_the_command_carries_a_notebook_along_and_its_end_is_the_cell_s(hub: Liv
     words = ("submit", str(path), "--name", "carried", "--param", "lr=0.1", "--cpu", "0.5", "--ram", "512")
     done = command(hub, "ann", *words, "--wait")
     assert done.returncode == 1, done.stderr
-    assert "cell 4 of 5 failed: ZeroDivisionError: division by zero" in done.stdout + done.stderr
+    assert "cell 3 of 4 failed: ZeroDivisionError: division by zero" in done.stdout + done.stderr
     job = hub.job("ann", "carried")
     assert job["params"] == {"lr": 0.1}
     assert "lr is 0.1 0.1" in hub.log("ann", "carried")

@@ -60,12 +60,13 @@ def test_failures_of_a_team_become_an_alert(hub: LiveHub, tmp_path: Path) -> Non
         rule["for"] = "0s"  # what it says is tested by promtool, minute by minute
     with running(tmp_path / "prometheus", scrape(hub, file), found) as prometheus:
         before = until_value(prometheus, 'mlp_jobs_ended_total{result="failed"}')[0][1]
-        for number in range(2):
-            name = f"fails{number}"
+        names = [f"fails{number}" for number in range(10)]
+        for name in names:
             hub.submit("ann", name, "raise SystemExit(3)")
+        for name in names:
             hub.wait_phase("ann", name, "failed")
-        until_value(prometheus, f'mlp_jobs_ended_total{{result="failed"}} >= {before + 2}')
-        until_value(prometheus, 'mlp_jobs_failed_total{cause="program-error"} >= 2')
+        until_value(prometheus, f'mlp_jobs_ended_total{{result="failed"}} >= {before + 10}')
+        until_value(prometheus, 'mlp_jobs_failed_total{cause="program-error"} >= 10')
         wait_for(lambda: prometheus.alerts().get("MLPJobFailuresHigh") == "firing")
         assert "MLPHubAbsent" not in prometheus.alerts()
 

@@ -94,6 +94,45 @@ def test_cells_run_with_parameters_and_their_curves_and_the_copy_has_all(run: Ca
     assert [cell["execution_count"] for cell in ran.copy] == [1, 2, 3, 4]
 
 
+def saved_by_jupyter(tmp_path: Path, *cells: str | tuple[str, str]) -> str:
+    """Return a notebook's file as the server of JupyterLab writes it, in a process with its own filters of warnings."""
+    there = tmp_path / "saved"
+    there.mkdir()
+    model = {"type": "notebook", "format": "json", "content": everything(*cells)}
+    program = (
+        "import json, sys; from jupyter_server.services.contents.filemanager import FileContentsManager as Files\n"
+        "Files(root_dir=sys.argv[1]).save(json.load(sys.stdin), 'work.ipynb')"
+    )
+    words = [sys.executable, "-c", program, str(there)]
+    subprocess.run(words, input=json.dumps(model), text=True, check=True, timeout=PATIENCE_S)
+    return (there / "work.ipynb").read_text()
+
+
+@pytest.mark.parametrize("tagged", [True, False])
+def test_cells_have_the_numbers_of_the_notebook_that_its_author_sees(
+    run: Callable[..., Ran], tmp_path: Path, tagged: bool
+) -> None:
+    first: str | tuple[str, str] = ("lr = 1.0", "parameters") if tagged else "import os"
+    text = saved_by_jupyter(tmp_path, first, "print('two', lr)", "", "1 / 0", "print('never')")
+    ran = run(text, MLP_PARAMS='{"lr": 0.25}')
+    assert ran.last == "cell 3 of 4 failed: ZeroDivisionError: division by zero"
+    cells = [line for line in ran.out.splitlines() if line.startswith("[")]
+    injected = ["[cell 1 of 4]", "[parameters]"] if tagged else ["[parameters]", "[cell 1 of 4]"]
+    assert cells == [*injected, "[cell 2 of 4]", "[cell 3 of 4]"]
+    assert "two 0.25" in ran.out
+
+
+def test_an_executed_copy_that_runs_again_keeps_its_numbers(run: Callable[..., Ran]) -> None:
+    text = notebook(("lr = 1", "parameters"), ("lr = 2", "injected-parameters"), "1 / 0")
+    ran = run(text, MLP_PARAMS='{"lr": 3}')
+    assert ran.last == "cell 3 of 3 failed: ZeroDivisionError: division by zero"
+
+
+def test_parameters_that_are_no_python_fail_in_their_own_cell(run: Callable[..., Ran]) -> None:
+    ran = run(notebook("print(lr)"), MLP_PARAMS='{"lr": NaN}')
+    assert ran.last == "the cell of parameters failed: NameError: name 'nan' is not defined"
+
+
 @pytest.mark.parametrize("minor", [0, 4, 5])
 def test_a_file_with_texts_outputs_and_pictures_runs_and_its_copy_has_them(
     run: Callable[..., Ran], minor: int

@@ -704,9 +704,9 @@ async def test_jobs_that_fail_right_after_a_start_fire_their_alerts(tmp_path: Pa
     failures = {"MLPJobFailuresHigh", "MLPTenantJobFailuresHigh"}
     async with running_rig(tmp_path) as rig:
         tie(rig.platform)
-        for n in range(6):
+        for n in range(11):
             await rig.submit(f"bad-{n}", sim={"DURATION": 0.05, "EXIT": 1})
-        for n in range(6):
+        for n in range(11):
             await rig.until(f"bad-{n}", "failed")
         await turn(rig, 60)
         assert {one.rule: one.state for one in (await shown(rig)).alerts} == dict.fromkeys(

@@ -266,7 +266,7 @@ async def test_roots_that_cannot_be_one_are_refused_with_the_reason(tmp_path: Pa
             "/": "give an absolute path",
             str(rig.root / "datasets" / "red"): "it is inside the hub's own files",
             str(tmp_path): "it is inside the hub's own files",
-            str(others / "below"): "it is inside the root of tenant blue",
+            str(others / "below"): "it is inside the root of team blue",
             str(full): "it is not empty",
             str(open_to_all / "red"): "others may change a directory on the way to it",
             str(tmp_path / "link" / "red"): "link on the way to it is a link",

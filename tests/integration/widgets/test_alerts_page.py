@@ -47,6 +47,11 @@ def test_an_alert_is_silenced_by_the_keyboard_with_a_reason_and_an_end(
     form = page.get_by_role("form", name="Silence alerts")
     expect(form.get_by_label("Reason")).to_be_focused()
     expect(form.get_by_label("Alert")).to_have_value("MLPTenantOverQuota")
+    expect(form.get_by_label("Alert").get_by_role("option")).to_have_text(
+        ["Each alert", "The processors of node … are busy", "Team … holds more than its quota"]
+    )
+    expect(page.get_by_role("heading", name="Silence alerts")).to_be_visible()
+    expect(page.get_by_role("region", name="Silences")).not_to_contain_text("MLP")
     expect(form.get_by_label("Team")).to_have_value("red")
     page.keyboard.press("Enter")
     expect(form).to_contain_text("Enter a reason")
@@ -80,7 +85,7 @@ def test_names_in_a_meaning_are_code_and_a_single_backtick_stays(pages: Pages, f
 
 
 def test_a_refusal_is_shown_at_its_field(pages: Pages, front: FrontService) -> None:
-    refused = {"msg": "tenant gone does not exist", "reason": "NotFound"}
+    refused = {"msg": "team gone does not exist", "reason": "NotFound"}
     front.data.forced["POST /silences"] = (403, refused)
     page = pages.panel("admin/alerts")
     page.get_by_role("button", name="Silence alerts").click()
@@ -111,7 +116,7 @@ def test_notifications_that_alertmanager_could_not_deliver_are_above_all_and_not
 
 def test_a_silence_is_ended_after_a_question(pages: Pages, front: FrontService) -> None:
     page = pages.panel("admin/alerts")
-    page.get_by_role("button", name="End the silence of MLPNodeCpuHigh").click()
+    page.get_by_role("button", name="End the silence of The processors of node … are busy").click()
     page.get_by_role("dialog").get_by_role("button", name="End the silence").click()
     expect(page.get_by_role("region", name="Silences")).not_to_contain_text("the node is being tested")
     assert [one["id"] for one in front.data.alerts.silences] == [2]

@@ -113,9 +113,18 @@ def test_a_new_attempt_is_marked_in_curves_and_log(pages: Pages, front: FrontSer
     expect(page.get_by_text("A dashed line shows where another attempt began to report")).to_be_visible()
     expect(page.locator('.mlp-plot[data-breaks="1"]')).to_have_count(3)
     expect(page.locator(".mlp-line-attempt")).to_have_text("Attempt 2")
+    expect(
+        page.get_by_text("Repeated steps show the newest attempt; By time shows all attempts.")
+    ).to_be_visible()
+    plot = page.locator(".mlp-plot").first
+    plot.focus()
+    page.keyboard.press("End")
+    # the second attempt resumed at an earlier step: the axis is the step, not the number of the report
+    expect(page.locator(".mlp-chart-at").first).to_have_text(re.compile(r"step \d+"))
+    two_frames(page)
+    shot(page, f"widget-resumed-by-step-{look}", full=True)
     page.get_by_role("button", name="By time").click()
     expect(page.locator('.mlp-plot[data-breaks="1"]')).to_have_count(3)
-    plot = page.locator(".mlp-plot").first
     plot.focus()
     page.keyboard.press("End")
     expect(page.locator(".mlp-chart-at").first).to_have_text(re.compile("after 2 h 3[67] min"))

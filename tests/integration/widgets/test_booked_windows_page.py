@@ -16,7 +16,7 @@ def region(page: Page):
 def test_a_window_is_booked_by_keyboard_and_removed_after_a_question(
     pages: Pages, front: FrontService
 ) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#settings")
     expect(region(page)).to_contain_text("No windows are booked")
     page.get_by_role("button", name="Book a window").press("Enter")
     expect(page.get_by_label("Window name")).to_be_focused()
@@ -54,7 +54,7 @@ def test_a_window_is_booked_by_keyboard_and_removed_after_a_question(
 
 
 def test_a_window_that_no_longer_fits_says_so_and_why(pages: Pages) -> None:
-    page = pages.panel("admin/tenants/teal")
+    page = pages.panel("admin/tenants/teal#settings")
     row = region(page).get_by_role("row").filter(has_text="conference-demo")
     expect(row).to_contain_text("has not fit since")
     expect(row).to_contain_text("needs 8 cpu, but 6 is left: the quota of teal is 6 cpu")
@@ -65,7 +65,7 @@ def test_a_window_that_no_longer_fits_says_so_and_why(pages: Pages) -> None:
 
 
 def test_the_form_fits_a_narrow_window(pages: Pages) -> None:
-    page = pages.panel("admin/tenants/teal", dark=True, width=420)
+    page = pages.panel("admin/tenants/teal#settings", dark=True, width=420)
     page.get_by_role("button", name="Book a window").click()
     shot(page, "panel-book-window-narrow", full=True)
     assert fits(page)
@@ -81,7 +81,7 @@ def test_a_user_without_platform_admin_rights_can_only_read(pages: Pages, front:
 
 def test_windows_are_read_again_once_the_quota_is_saved(pages: Pages) -> None:
     pages.still = True
-    page, front = pages.panel("admin/tenants/teal"), pages.front
+    page, front = pages.panel("admin/tenants/teal#settings"), pages.front
     row = region(page).get_by_role("row").filter(has_text="conference-demo")
     expect(row).to_contain_text("has not fit since")
     window = next(w for w in front.data.bookings["teal"] if w["name"] == "conference-demo")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from support.front.browser import shot
-from support.front.pages import Pages
+from support.front.browser import shot, two_frames
+from support.front.pages import LOOKS, Pages, fits
 from support.front.service import FrontService
 
 
@@ -60,6 +60,48 @@ def test_a_team_without_budgets_has_no_card(pages: Pages, front: FrontService) -
     page = pages.panel("usage")
     expect(page.locator(".mlp-empty")).to_be_visible()
     expect(page.get_by_role("region", name="Budgets")).to_have_count(0)
+
+
+@pytest.mark.parametrize("who", ["member", "team admin", "platform admin"])
+def test_no_request_for_a_budget_is_refused(pages: Pages, front: FrontService, who: str) -> None:
+    """A team without a budget leaves no line in the browser's console."""
+    front.data.session |= {"admin": who == "platform admin", "tenants": ["default", "teal"]}
+    front.data.session["tenant_admin"] = ["teal"] if who == "team admin" else []
+    page = pages.panel("tenants/teal")
+    expect(page.get_by_role("region", name="Quota in use")).to_be_visible()
+    expect(page.locator(".mlp-budgets")).to_have_count(0)
+    assert [one for one in front.seen if "budget" in one] == [
+        "GET /budgets" if who == "platform admin" else "GET /users/ann/budgets"
+    ]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("language", ["en-US", "zh-CN"])
+def test_without_prices_a_platform_admin_reads_how_to_set_them(
+    pages: Pages, front: FrontService, look: str, language: str
+) -> None:
+    front.data.accounting.priced = False
+    dark, width = LOOKS[look]
+    page = pages.panel("admin/usage", dark=dark, width=width, language=language)
+    card = page.get_by_role("region", name="Set up costs" if language == "en-US" else "设置费用")
+    expect(card).to_contain_text("mlp-hub prices put prices.json")
+    expect(card).to_contain_text("mlp-hub budget set TEAM 500")
+    links = card.get_by_role("link")
+    assert [str(link.get_attribute("href")).rpartition("/")[2] for link in links.all()] == [
+        "costs#set-prices",
+        "costs#set-budgets",
+    ]
+    two_frames(page)
+    shot(page, f"budgets-none-{look}-{language}", full=True)
+    assert fits(page)
+
+
+def test_who_may_not_set_prices_reads_nothing_of_them(pages: Pages, front: FrontService) -> None:
+    front.data.accounting.priced = False
+    front.data.session |= {"admin": False, "tenant_admin": ["red"]}
+    for path in ("usage", "tenants/red/usage"):
+        expect(pages.panel(path).get_by_role("region", name="By day")).to_be_visible()
+        expect(pages.panel(path).get_by_text("mlp-hub")).to_have_count(0)
 
 
 def test_the_page_of_a_job_has_its_cost(pages: Pages) -> None:

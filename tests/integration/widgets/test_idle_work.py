@@ -83,7 +83,7 @@ def test_admins_see_who_holds_what_since_when_and_what_comes(pages: Pages, look:
 
 
 def test_a_policy_of_jobs_is_saved_apart_from_that_of_servers(pages: Pages) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#settings")
     form = page.get_by_role("region", name="Unused GPUs of jobs")
     form.get_by_label("Suspend after hours without use of GPUs").fill("1.5")
     with page.expect_request(lambda r: r.method == "PUT" and r.url.endswith("red/idle_job_policy")) as asked:

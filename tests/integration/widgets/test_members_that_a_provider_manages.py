@@ -24,7 +24,7 @@ def test_a_managed_membership_shows_text_instead_of_buttons(
         front.data.members["red"][user] = {
             "tenant": "red", "user": user, "role": "member", "source": "group", "managed_by": "Keycloak",
         }  # fmt: skip
-    page = pages.panel("admin/tenants/red", language=language)
+    page = pages.panel("admin/tenants/red#people", language=language)
     row = page.get_by_role("row").filter(has_text="carol").filter(has_text=managed)
     expect(row).to_contain_text(managed)
     expect(row).to_contain_text(member)

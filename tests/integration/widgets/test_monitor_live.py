@@ -279,8 +279,35 @@ def test_the_log_follows_pauses_and_filters(pages: Pages, front: FrontService) -
     expect(log).not_to_contain_text("later")
     page.get_by_role("button", name="Follow", exact=True).click()
     expect(log).to_contain_text("later")
-    page.get_by_role("button", name="Errors only").click()
+    page.get_by_role("button", name="stderr only").click()
     expect(page.locator(".mlp-line-text")).to_have_text(["line 17"])
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_only_a_traceback_is_red_and_the_owner_s_note_is_in_the_cell(
+    pages: Pages, front: FrontService, look: str, language: str
+) -> None:
+    front.data.keep(
+        {"type": "job", "job": job("digits", note="for the paper\n<b>second</b> line", version=2)}
+    )
+    texts = (
+        "/x.py:3: UserWarning: old",
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1',
+        "KeyError: 'labels'",
+        "continues",
+    )
+    for text in texts:
+        front.data.keep(front.data.log(text, 0, "stderr"))
+    dark, width = LOOKS[look]
+    page = pages.widget(dark=dark, width=min(width, 1000), language=language)
+    expect(page.locator(".mlp-line-err .mlp-line-text")).to_have_text(texts[1:4])
+    expect(page.locator(".mlp-line-text")).to_have_count(5)
+    expect(page.locator(".mlp-own-note")).to_contain_text("for the paper\n<b>second</b> line")
+    two_frames(page)
+    shot(page, f"widget-note-and-traceback-{look}-{language}", full=True)
+    assert fits(page)
 
 
 def test_arrow_keys_read_a_curve(pages: Pages, front: FrontService) -> None:

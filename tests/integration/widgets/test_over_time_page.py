@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from playwright.sync_api import expect
 
-from support.front.pages import Pages
+from support.front.browser import shot, two_frames
+from support.front.pages import LOOKS, Pages, fits
 from support.front.service import FrontService
 
 
@@ -49,3 +51,28 @@ def test_the_overview_leads_to_the_cluster(pages: Pages) -> None:
     page = pages.panel("admin")
     page.get_by_role("link", name="Over time").click()
     expect(page.locator("[data-chart=cpu]")).to_contain_text("capacity 16 cores")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("language", ["en-US", "zh-CN"])
+def test_the_axis_of_a_new_hub_begins_with_what_there_is(
+    pages: Pages, front: FrontService, look: str, language: str
+) -> None:
+    front.data.over_time.begun = 138  # of 144 steps of a day
+    dark, width = LOOKS[look]
+    page = pages.panel("admin/over-time", dark=dark, width=width, language=language)
+    words = "Nothing was measured before" if language == "en-US" else "之前没有测量"
+    expect(page.get_by_text(words)).to_be_visible()
+    page.get_by_text("Values as a table" if language == "en-US" else "以表格显示数值").click()
+    # on a phone each row is a card, and there is no head
+    rows = page.get_by_role("table", name="CPU").get_by_role("row").filter(has=page.get_by_role("cell"))
+    expect(rows).to_have_count(12)
+    two_frames(page)
+    shot(page, f"panel-over-time-new-{look}-{language}", full=True)
+    assert fits(page)
+
+
+def test_a_hub_that_ran_all_the_time_has_no_words_about_its_begin(pages: Pages) -> None:
+    page = pages.panel("admin/over-time")
+    expect(page.locator(".mlp-time-chart canvas").first).to_be_visible()
+    expect(page.get_by_text("Nothing was measured before")).to_have_count(0)

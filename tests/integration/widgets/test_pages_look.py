@@ -51,7 +51,7 @@ FAULTS = {
     "tenants/red/over-time": "GET /tenants/red/over-time",
     "admin/tenants": "GET /tenants",
     "admin/tenants/red": "GET /tenants/red/usage",
-    "admin/tenants/teal": "GET /tenants/teal/bookings",
+    "admin/tenants/teal#settings": "GET /tenants/teal/bookings",
     "admin/users": "GET /users",
     "admin/queue": "GET /queue",
     "admin/nodes": "GET /nodes",
@@ -106,6 +106,7 @@ def test_a_user_without_admin_rights_sees_only_their_own_pages(pages: Pages, fro
         "href", "/hub/spawn"
     )
     nav.get_by_role("link", name="Team red").click()
+    page.get_by_role("tab", name="People").click()
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     expect(page.get_by_role("button", name="Edit quota")).to_have_count(0)
     page.get_by_role("link", name="Hub home").click()

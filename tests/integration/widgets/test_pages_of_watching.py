@@ -99,7 +99,7 @@ def test_mail_addresses_are_hidden_where_people_and_admins_read_them(
 def test_a_teams_page_gives_files_of_its_entries(pages: Pages, front: FrontService, look: str) -> None:
     dark, width, language = LOOKS[look]
     front.data.session |= {"admin": False, "tenant_admin": ["red"]}
-    page = pages.panel("tenants/red", dark=dark, width=width, language=language)
+    page = pages.panel("tenants/red#log", dark=dark, width=width, language=language)
     base = "/services/mlp/api/v1/tenants/red/audit"
     for name, form, ending in (("CSV", "csv", "csv"), ("JSON", "lines", "jsonl")):
         link = page.locator(f"a[href='{base}:{form}']")

@@ -128,7 +128,7 @@ def test_the_add_dialog_shows_beforehand_that_a_user_leaves_default(
 
 def test_a_team_admin_sees_where_the_work_of_an_added_member_goes(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False}  # who may list nobody, and so learns it only from the answer
-    page = pages.panel("tenants/red")
+    page = pages.panel("tenants/red#people")
     page.get_by_label("Add a user").fill("carol")
     form = page.get_by_role("form", name="Add a member to red")
     # before anything is sent
@@ -150,3 +150,15 @@ def test_the_badge_follows_an_approval_at_once(pages: Pages, front: FrontService
     expect(badge).to_have_text("1 to approve")
     page.get_by_role("button", name="Approve").first.click()
     expect(badge).to_have_count(0)
+
+
+def test_a_platform_admin_reads_the_page_of_a_user(pages: Pages, front: FrontService) -> None:
+    page = pages.panel("admin/users")
+    page.get_by_role("table").get_by_role("link", name="ann", exact=True).click()
+    account = page.get_by_role("region", name="Account")
+    expect(account).to_contain_text("Platform administrator")
+    expect(account.get_by_role("link")).to_have_text(["default", "red"])
+    expect(account).to_contain_text("Last active")
+    expect(page.get_by_role("region", name="Newest jobs").get_by_role("link", name="digits", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="In use")).to_be_visible()
+    assert not pages.unexpected()

@@ -201,7 +201,7 @@ def test_the_focus_stays_in_a_dialog_and_returns_after_it(pages: Pages, front: F
 
 
 def test_known_users_are_offered_as_members(pages: Pages, front: FrontService) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     offered = page.locator("datalist option")
     expect(offered.first).to_be_attached()
     names = offered.evaluate_all("options => options.map((o) => o.value)")
@@ -210,7 +210,7 @@ def test_known_users_are_offered_as_members(pages: Pages, front: FrontService) -
 
 
 def test_members_change_role_and_leave_and_strangers_are_refused(pages: Pages, front: FrontService) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     page.get_by_label("Role of bob").select_option("admin")
     expect(page.get_by_role("status").filter(has_text="bob is now admin of red")).to_be_visible()
     page.get_by_label("Add a user").fill("nobody")

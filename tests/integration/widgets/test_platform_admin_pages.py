@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from support.front.admin import an_announcement, imported
 from support.front.axe import assert_accessible
-from support.front.browser import shot
+from support.front.browser import shot, two_frames
 from support.front.pages import LOOKS, Pages
 from support.front.service import FrontService
 from support.waiting import wait_for
@@ -87,7 +87,7 @@ def test_taking_a_node_out_of_service_shows_beforehand_what_it_stops_and_can_be_
     expect(dialog).to_have_count(0)
     assert front.data.admin.drained["node-1"]["evict"] is True
     expect(page.get_by_role("region", name="Node node-1")).to_contain_text("a new kernel")
-    page.get_by_role("button", name="Out of service: node-1", exact=True).click()
+    page.get_by_role("button", name="Put back into service …: node-1", exact=True).click()
     expect(dialog).to_contain_text("a new kernel · ann, since")
     dialog.get_by_role("button", name="Put back into service").click()
     expect(page.get_by_role("region", name="Node node-1")).to_contain_text("Up")
@@ -125,7 +125,7 @@ def test_an_announcement_is_made_shown_as_text_put_away_and_taken_back(
 
 def test_an_admin_of_a_team_tells_its_members(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": ["red"]}
-    page = pages.panel("tenants/red")
+    page = pages.panel("tenants/red#settings")
     card = page.get_by_role("region", name="Announcements")
     card.get_by_role("button", name="Announce").click()
     card.get_by_label("Text").fill("Red meets at four.")
@@ -153,6 +153,28 @@ def test_the_import_shows_who_becomes_a_platform_admin(
     dialog.get_by_role("button", name="Import 2 people").click()
     expect(dialog).to_contain_text("k3Xp9QzLm2Rt7w")
     assert front.data.admin.imports[1]["csv"] == "name,team,platform_admin\ntina,red,yes\nzoe,red,no"
+
+
+def test_the_file_that_was_chosen_last_is_shown_though_an_earlier_answer_comes_later(
+    pages: Pages, front: FrontService, tmp_path: Path
+) -> None:
+    for name in ("first", "last"):
+        (tmp_path / f"{name}.csv").write_text(f"name,team,admin\n{name},red,no\n")
+    page = pages.panel("admin/users")
+    page.get_by_role("button", name="Import people").click()
+    dialog = page.get_by_role("dialog")
+    held: list[Route] = []
+    page.route("**/users:import", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/users:import"):
+        choose(page, tmp_path / "first.csv")
+    front.data.admin.people = [imported(2, "last", "new")]
+    choose(page, tmp_path / "last.csv")
+    expect(dialog.get_by_role("button", name="Import 1 person")).to_be_visible()
+    front.data.admin.people = [imported(2, "first", "new"), imported(3, "too", "new")]
+    with page.expect_response("**/users:import"):
+        held[0].continue_()
+    two_frames(page)
+    expect(dialog.get_by_role("button", name="Import 1 person")).to_be_visible()
 
 
 def test_people_of_a_file_are_shown_first_then_made(

@@ -20,7 +20,7 @@ def region(page: Page) -> Locator:
 def test_an_account_is_made_by_keyboard_and_its_token_is_shown_once(
     pages: Pages, front: FrontService
 ) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     expect(region(page)).to_contain_text("This team has no accounts for programs")
     page.get_by_role("button", name="New account").press("Enter")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
@@ -56,7 +56,7 @@ def test_another_token_leaves_the_old_ones_a_while_and_an_end_is_asked_for_twice
     pages: Pages, front: FrontService
 ) -> None:
     front.data.programs["red"] = {"nightly": account_of("nightly", token_of(1))}
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     row = region(page).get_by_role("row").filter(has_text="svc-nightly")
     expect(row).to_contain_text("used 5 min ago from 10.1.2.3")
     page.get_by_role("button", name="New token for nightly").press("Enter")
@@ -80,7 +80,7 @@ def test_another_token_leaves_the_old_ones_a_while_and_an_end_is_asked_for_twice
 def test_an_old_login_is_told_where_the_password_is_entered_and_what_was_typed_stays(
     pages: Pages, front: FrontService
 ) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     page.get_by_role("button", name="New account").click()
     page.get_by_label("Name", exact=True).fill("nightly")
     refusal = {"msg": "this needs a password", "reason": "LoginTooOld"}
@@ -95,7 +95,7 @@ def test_an_old_login_is_told_where_the_password_is_entered_and_what_was_typed_s
 
 
 def test_a_name_that_is_taken_is_told_at_its_field(pages: Pages, front: FrontService) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     page.get_by_role("button", name="New account").click()
     page.get_by_label("Name", exact=True).fill("nightly")
     refusal = {"msg": "the name nightly is taken; choose another one", "reason": "Conflict"}
@@ -107,7 +107,7 @@ def test_a_name_that_is_taken_is_told_at_its_field(pages: Pages, front: FrontSer
 
 def test_a_fault_of_the_list_is_shown_beside_the_rest_of_the_page(pages: Pages, front: FrontService) -> None:
     front.data.forced["GET /tenants/red/services"] = (503, {"msg": "the database is busy"})
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     expect(region(page).get_by_role("alert")).to_contain_text("the database is busy")
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
     front.data.forced.clear()
@@ -130,7 +130,7 @@ def test_a_program_account_cannot_be_changed_like_a_personal_member(
 ) -> None:
     place = {"tenant": "red", "user": "svc-nightly", "role": "member", "source": "manual"}
     front.data.members["red"]["svc-nightly"] = place
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#people")
     row = (
         page.get_by_role("region", name="Members", exact=True)
         .get_by_role("row")
@@ -153,7 +153,7 @@ def test_accounts_look_well(pages: Pages, front: FrontService, look: str) -> Non
         "a-name-of-28-letters-at-most": account_of("a-name-of-28-letters-at-most"),
         "release": account_of("release", token_of(3, last_from="2001:db8:85a3:8d3:1319:8a2e:370:7348")),
     }
-    page = pages.panel("admin/tenants/red", dark=dark, width=width)
+    page = pages.panel("admin/tenants/red#people", dark=dark, width=width)
     expect(region(page)).to_contain_text("no valid token")
     region(page).scroll_into_view_if_needed()
     shot(page, f"panel-programs-{look}", full=True)
@@ -165,7 +165,7 @@ def test_accounts_look_well(pages: Pages, front: FrontService, look: str) -> Non
 
 def test_accounts_are_told_in_chinese(pages: Pages, front: FrontService) -> None:
     front.data.programs["red"] = {"nightly": account_of("nightly", token_of(1))}
-    page = pages.panel("admin/tenants/red", width=420, language="zh-CN")
+    page = pages.panel("admin/tenants/red#people", width=420, language="zh-CN")
     here = page.get_by_role("region", name="程序账户")
     expect(here).to_contain_text("10.1.2.3")
     page.get_by_role("button", name="新建账户").click()

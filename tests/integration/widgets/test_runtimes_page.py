@@ -18,7 +18,7 @@ def region(page: Page):
 def test_a_runtime_is_registered_by_keyboard_changed_and_removed_after_a_question(
     pages: Pages, front: FrontService
 ) -> None:
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#settings")
     expect(region(page)).to_contain_text("This team has not registered any runtimes")
     page.get_by_role("button", name="Register a runtime").press("Enter")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
@@ -57,7 +57,7 @@ def test_a_runtime_is_registered_by_keyboard_changed_and_removed_after_a_questio
 
 def test_a_platform_admin_reads_what_waits_for_review_and_decides(pages: Pages, front: FrontService) -> None:
     front.data.runtimes["red"] = {"mine": runtime_of("red", "mine")}
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#settings")
     row = region(page).get_by_role("row").filter(has_text="mine")
     expect(row).to_contain_text("waits for review")
     page.get_by_role("button", name="Approve runtime mine").click()
@@ -68,7 +68,7 @@ def test_a_platform_admin_reads_what_waits_for_review_and_decides(pages: Pages, 
 
 def test_a_fault_of_the_list_is_shown_beside_the_rest_of_the_page(pages: Pages, front: FrontService) -> None:
     front.data.forced["GET /tenants/red/runtimes"] = (503, {"msg": "the database is busy"})
-    page = pages.panel("admin/tenants/red")
+    page = pages.panel("admin/tenants/red#settings")
     expect(region(page).get_by_role("alert")).to_contain_text("the database is busy")
     front.data.forced.clear()
     region(page).get_by_role("button", name="Try again").click()

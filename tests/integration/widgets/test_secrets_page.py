@@ -68,7 +68,7 @@ def test_a_personal_secret_is_set_offered_for_a_copy_replaced_and_removed(
 @pytest.mark.parametrize("look", LOOKS)
 def test_a_teams_secrets_on_its_page(pages: Pages, front: FrontService, look: str) -> None:
     dark, width = LOOKS[look]
-    page = pages.panel("admin/tenants/red", dark=dark, width=width)
+    page = pages.panel("admin/tenants/red#settings", dark=dark, width=width)
     set_by_keyboard(page)
     assert list(front.data.secrets) == ["red"]
     front.data.forced["PUT /tenants/red/secrets/lab"] = (403, {"msg": "there are 50 secrets; remove one that nobody needs", "reason": "Invalid"})  # fmt: skip

@@ -13,7 +13,7 @@ from support.front.shapes import attempt
 
 WAY = (("queued", 0.0), ("admitted", 125.0), ("created", 0.4), ("bound", 0.1))
 WHOLE = (*WAY, ("pulled", 3.2), ("started", 0.8), ("first-line", 1.1))
-GROUP = "Where the time went, up to its first line"
+GROUP = "Time to first output, by step"
 
 
 def two_attempts(front: FrontService) -> None:
@@ -36,7 +36,7 @@ def test_a_page_shows_where_the_time_of_each_attempt_went(
     expect(ways.nth(0)).to_contain_text("Attempt 2")
     expect(ways.nth(0)).to_contain_text("Images and containers: 1 min")
     expect(ways.nth(0).locator("li").last).to_contain_text("so far")
-    expect(ways.nth(1)).to_contain_text("Attempt 1 2 min 11 s until its first line")
+    expect(ways.nth(1)).to_contain_text("Attempt 1 2 min 11 s to first output")
     expect(ways.nth(1).locator("li")).to_have_text(
         [
             "In the queue: 2 min 5 s",
@@ -44,7 +44,7 @@ def test_a_page_shows_where_the_time_of_each_attempt_went(
             "Finding their nodes: 0.1 s",
             "Images and containers: 3.2 s",
             "Starting its program: 0.8 s",
-            "Until its first line: 1.1 s",
+            "Waiting for output: 1.1 s",
         ]
     )
     expect(ways.nth(1).locator(".mlp-stages-bar .mlp-stage")).to_have_count(6)
@@ -67,7 +67,7 @@ def test_a_cell_shows_it_with_the_timeline_which_keys_open(pages: Pages, front: 
     expect(box).to_be_hidden()
     page.locator(".mlp-timeline summary").press("Enter")
     expect(box).to_be_visible()
-    expect(box).to_contain_text("7.6 s until its first line")
+    expect(box).to_contain_text("7.6 s to first output")
     # what comes live takes the place of what there was
     front.push(
         {

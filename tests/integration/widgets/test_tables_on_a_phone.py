@@ -20,7 +20,7 @@ def test_each_compared_metric_has_a_line_for_each_run(pages: Pages, front: Front
 
 
 def test_a_member_s_card_begins_with_the_name(pages: Pages, front: FrontService) -> None:
-    page = pages.panel("admin/tenants/red", width=420)
+    page = pages.panel("admin/tenants/red#people", width=420)
     members = page.get_by_role("region", name="Members", exact=True)
     row = members.get_by_role("row").filter(has_text="bob")
     name, role = row.get_by_role("cell", name="bob", exact=True), row.get_by_label("Role of bob")

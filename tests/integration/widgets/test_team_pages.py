@@ -62,6 +62,9 @@ def test_a_job_that_waits_is_changed_on_its_page(pages: Pages, front: FrontServi
     front.data.session["admin"] = False
     front.data.session["tenant_admin"] = []
     page = pages.panel("jobs/ann/digits-5")
+    # it never ran: there is no directory to list
+    expect(page.get_by_role("region", name="Files")).to_have_count(0)
+    assert not [one for one in front.seen if "/files" in one]
     card = page.get_by_role("region", name="Changes")
     expect(card.get_by_role("button", name=re.compile("first"))).to_have_count(0)
     card.get_by_role("button", name="Change digits-5").click()
@@ -72,7 +75,7 @@ def test_a_job_that_waits_is_changed_on_its_page(pages: Pages, front: FrontServi
 
 def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front: FrontService) -> None:
     front.data.tenants["red"]["joining"] = "asked"
-    page = pages.panel(TEAM)
+    page = pages.panel(f"{TEAM}#people")
     caps = page.get_by_role("region", name="Caps of members")
     expect(caps).to_contain_text("Each other member")
     caps.get_by_role("button", name="Set a cap").click()
@@ -84,12 +87,15 @@ def test_caps_quota_and_places_are_seen_to_on_the_teams_page(pages: Pages, front
     caps.get_by_label("Jobs at once").fill("3")
     caps.get_by_role("button", name="Set", exact=True).click()
     expect(caps.get_by_role("row").filter(has_text="bob")).to_contain_text("3")
+    page.get_by_role("tab", name="Now").click()
     joins = page.get_by_role("region", name="Requests to join")
     joins.get_by_role("button", name="Accept carol").click()
     expect(joins).to_contain_text("No open requests now.")
+    page.get_by_role("tab", name="People").click()
     expect(page.get_by_role("region", name="Members", exact=True)).to_contain_text(
         "carol"
     )  # without a reload
+    page.get_by_role("tab", name="Settings").click()
     quota = page.get_by_role("region", name="More quota")
     quota.get_by_role("button", name="Take back").click()
     quota.get_by_role("button", name="Ask for more").click()
@@ -180,3 +186,56 @@ def test_a_user_accepted_meanwhile_sees_the_team_without_a_reload(pages: Pages, 
     page.get_by_role("dialog").get_by_role("button", name="Ask to join").click()
     expect(teams.get_by_role("link", name="teal")).to_be_visible()
     expect(teams.get_by_role("button", name="Take back the request to teal")).to_have_count(0)
+
+
+def test_the_page_of_a_team_has_tabs_that_keys_and_links_reach(pages: Pages, front: FrontService) -> None:
+    page = pages.panel(TEAM)
+    tabs = page.get_by_role("tablist", name="Parts of the page of red").get_by_role("tab")
+    expect(tabs).to_have_text(["Now", "People", "Settings", "Log"])
+    members = page.get_by_role("region", name="Members", exact=True)
+    expect(members).to_have_count(0)
+    tabs.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(members).to_contain_text("bob")
+    expect(tabs.nth(1)).to_be_focused()
+    expect(tabs.nth(1)).to_have_attribute("aria-selected", "true")
+    assert page.url.endswith("/admin/tenants/red#people")
+    page.reload()  # a link to a part stays one
+    expect(members).to_contain_text("bob")
+    page.keyboard.press("Tab")
+    tabs.nth(1).press("ArrowLeft")
+    tabs.first.press("ArrowLeft")
+    expect(tabs.last).to_be_focused()
+    tabs.last.press("Home")
+    expect(page.get_by_role("region", name="Quota in use")).to_be_visible()
+    # an unknown part, and an address without one, show the first
+    expect(pages.panel(f"{TEAM}#nothing").get_by_role("region", name="Quota in use")).to_be_visible()
+    assert not pages.unexpected()
+
+
+def test_no_tab_of_a_team_is_long(pages: Pages, front: FrontService) -> None:
+    for key in ("now", "people", "settings", "log"):
+        page = pages.panel(f"{TEAM}#{key}")
+        expect(page.get_by_role("tabpanel").get_by_role("region").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollHeight") < 1800, key
+
+
+def test_a_member_who_does_not_manage_the_team_has_no_tabs(pages: Pages, front: FrontService) -> None:
+    front.data.session |= {"admin": False, "tenants": ["red"], "tenant_admin": []}
+    page = pages.panel("tenants/red")
+    expect(page.get_by_role("region", name="Quota in use")).to_be_visible()
+    expect(page.get_by_role("tab")).to_have_count(0)
+    expect(page.get_by_role("region", name="Runtimes")).to_be_visible()
+
+
+def test_who_has_a_cap_reads_it_beside_the_quota(pages: Pages, front: FrontService) -> None:
+    front.data.teams.caps["red"] = [{"user": None, "cpu": 4, "gpu": None, "jobs": None}]
+    page = pages.panel("quota")
+    expect(page.get_by_role("region", name="Team red")).to_contain_text("Your cap in this team: Cores 4.")
+    front.data.teams.caps["red"].append({"user": "ann", "cpu": 2, "gpu": None, "jobs": None})
+    page = pages.panel("quota")
+    expect(page.get_by_role("region", name="Team red")).to_contain_text("Your cap in this team: Cores 2.")
+    front.data.teams.caps.clear()
+    page = pages.panel("quota")
+    expect(page.get_by_role("region", name="Team red")).to_be_visible()
+    expect(page.get_by_text("Your cap in this team")).to_have_count(0)

@@ -38,10 +38,11 @@ def line(core_h: float = 0.0, gpu_h: float = 0.0, reported: float = 0.0, **keys:
 
 
 class FrontAccounting:
-    """Lines of a month; `empty`: nobody held anything, `measured`: all use was measured, `older`: none is known to be."""
+    """Lines of a month; `empty`: nobody held anything, `measured`: all use was measured, `older`: none is known to be; not `priced`: without a price list."""
 
     def __init__(self) -> None:
         self.empty = self.measured = self.older = False
+        self.priced = True
 
     def lines(self, query: Json) -> Json:
         """Answer a question."""
@@ -63,8 +64,8 @@ class FrontAccounting:
             "since": days[0].isoformat(),
             "until": (days[-1] + timedelta(days=1)).isoformat(),
             "at": datetime(2031, 3, 1, tzinfo=UTC).isoformat(),
-            "currency": "EUR",
-            "priced_since": "2031-01-01",
+            "currency": "EUR" if self.priced else None,
+            "priced_since": "2031-01-01" if self.priced else None,
             "names_since": "2031-01-01",
             "recorded_since": "2031-01-01",
             "total": total,

@@ -122,6 +122,7 @@ class AdminFront:
             "servers_waiting": 1,
             "apps": 1,
             "replicas": 2,
+            "replicas_waiting": 0,
             "apps_failing": len(self.app_troubles),
             "app_troubles": self.app_troubles,
             "forecasts": {"since": when(-864_000), "before": 31, "inside": 205, "after": 20},

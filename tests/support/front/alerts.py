@@ -49,10 +49,17 @@ def silence(number: int, **change: Any) -> Json:
     }
 
 
+_TITLES = {
+    "MLPNodeCpuHigh": "The processors of node … are busy",
+    "MLPTenantOverQuota": "Team … holds more than its quota",
+}
+
+
 def rule(name: str, *, of_team: bool = False) -> Json:
     """Return a rule."""
     return {
         "name": name,
+        "title": _TITLES[name],
         "severity": "warning",
         "of_team": of_team,
         "after_s": 600,

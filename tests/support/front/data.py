@@ -155,6 +155,7 @@ class Data(FrontJobs, FrontTenants):
             "new": change.get("state") == "NotActive",
             "applied_for": None,
             "servers": 0,
+            "last_activity": when(-3600),
         } | change
 
     @staticmethod
@@ -200,12 +201,10 @@ class Data(FrontJobs, FrontTenants):
             case "GET", ["prices"], "":
                 return 200, self.accounting.prices()
             case "GET", [*_, "budgets"], "":
-                return 200, [] if self.accounting.empty else self.accounting.budgets()
-            case "GET", ["tenants", name, "budget"], "":
-                mine = [one for one in self.accounting.budgets() if one["tenant"] == name]
-                if self.accounting.empty or not mine:
-                    return 403, {"reason": "NotFound", "msg": "this team has no budget"}
-                return 200, mine[0]
+                return (
+                    200,
+                    [] if self.accounting.empty or not self.accounting.priced else self.accounting.budgets(),
+                )
             case "GET", ["users", _, "jobs", _, "cost"], "":
                 return 200, {"currency": "EUR", "cost": "0.314000", "per_hour": "0.420000", "final": False}
             case "GET", [*_, "accounting"], "":
@@ -216,6 +215,8 @@ class Data(FrontJobs, FrontTenants):
                 return 200, self.over_time.answer(name, query or {})
             case "GET", ["users"], "":
                 return 200, self.users
+            case "GET", ["users", name], "":
+                return 200, next(u for u in self.users if u["username"] == name)
             case "PUT", ["users", name], ("approve" | ""):
                 found = next(u for u in self.users if u["username"] == name)
                 found |= {"state": "Actived" if verb else "NotActive", "new": False}

@@ -18,10 +18,11 @@ GAP = range(20, 27)
 
 
 class FrontOverTime:
-    """Some busy days with a gap; `empty`: the service has just begun, `idle`: nobody ever did anything."""
+    """Some busy days with a gap; `empty`: the service has just begun, `idle`: nobody ever did anything, `begun`: the first step with samples."""
 
     def __init__(self) -> None:
         self.empty = self.idle = False
+        self.begun = 0
 
     def answer(self, tenant: str | None, query: Json) -> Json:
         """Answer a question."""
@@ -29,7 +30,7 @@ class FrontOverTime:
         steps = steps_of(span, int(query["step"]) if "step" in query else None, time.time())
         n = 0 if self.empty else 2
         sums = [SpanSums() if self.idle else _sums(at, tenant is None) for at in range(steps.number)]
-        found = [StepSums(0 if at in GAP else n, one) for at, one in enumerate(sums)]
+        found = [StepSums(0 if at in GAP or at < self.begun else n, one) for at, one in enumerate(sums)]
         made: Json = msgspec.to_builtins(
             over_time_to(tenant, span, steps, found, (16_000, 65_536, 4000 if tenant is None else 2000))
         )

@@ -116,6 +116,8 @@ CASES: dict[str, tuple[Series, Series]] = {
     "MLPNoticesBehind": ({"mlp_notices_oldest_age_seconds": "95000x200"}, {"mlp_notices_oldest_age_seconds": "80000x200"}),
 }  # fmt: skip
 """For each alert series, one value a minute, with which it fires, and others with which it does not."""
+FEW_FAILED: Series = ended("red", "0 0 2x200", "0 0 7x200")
+"""Series of the first jobs of a new hub: a share of 22% failed, but of nine only."""
 CORES_OF_A_CLUSTER: Series = {
     _CORES % "n1": "3.5x200", _CAPACITY % "n1": "4x200",
     _CORES % "n2": "3x200", _CAPACITY % "n2": "4x200",

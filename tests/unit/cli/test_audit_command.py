@@ -262,9 +262,7 @@ def test_a_check_of_a_sound_log_says_what_it_compared(
     assert run(["audit", "--verify"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "Checked 3 entries and 4 links, up to link 4."
-    assert (
-        said[1] == "It agrees with 1 heads outside of the database up to link 4 of 1970-01-01 00:00:05 UTC."
-    )
+    assert said[1] == "It matches 1 head outside the database, up to link 4 of 1970-01-01 00:00:05 UTC."
     assert said[2].startswith("Head: ")
     assert said[3] == "No break was found."
     stored = CheckedChain.of(log.read_now(lambda tx: tx.settings.get(CHECKED)))

@@ -141,3 +141,8 @@ def test_a_run_that_went_on_from_a_checkpoint_has_its_curve_in_order() -> None:
     curves = {c.metric: c for c in maker.curves(100)}
     assert curves["loss"].x == [0, 1, 1, 2, 2, 3]
     assert curves["x"].y == [None] * 6
+
+
+def test_team_is_the_word_of_pages_for_the_field_tenant() -> None:
+    assert parse("team=red") == parse("tenant=red")
+    assert parse("param.team=red")[0].name == "team"

@@ -100,7 +100,7 @@ def test_a_tenant_is_made_changed_and_deleted_with_a_row_in_the_audit_for_each(h
 
 def test_names_that_are_taken_missing_or_changed_are_refused(hub: Hub) -> None:
     hub.create("red")
-    with refused(Reason.CONFLICT, "tenant red already"):
+    with refused(Reason.CONFLICT, "team red already"):
         hub.create("red")
     with refused(Reason.NOT_FOUND, "team blue does not exist"):
         hub.update("blue")
@@ -142,7 +142,7 @@ def test_parents_must_exist_and_make_no_circle(hub: Hub) -> None:
     hub.create("low", parent="mid")
     with refused(Reason.INVALID, "top > low > mid > top"):
         hub.update("top", parent="low")
-    with refused(Reason.WRONG_STATE, "1 tenant below it \\(low\\)"):
+    with refused(Reason.WRONG_STATE, "1 team below it \\(low\\)"):
         hub.delete("mid")
 
 
@@ -157,7 +157,7 @@ def test_a_tenant_in_use_is_not_deleted_and_the_default_one_never(hub: Hub) -> N
         Reason.WRONG_STATE, "has 1 member, 1 active job and 1 held request \\(bob's notebook\\) and cannot"
     ):
         hub.delete("red")
-    with refused(Reason.WRONG_STATE, "default tenant cannot be deleted"):
+    with refused(Reason.WRONG_STATE, "default team cannot be deleted"):
         hub.delete("default")
 
 
@@ -312,8 +312,8 @@ def test_the_default_tenant_is_made_again_if_it_was_lost(hub: Hub) -> None:
         ),
         ({"gpu_kinds": {"a100": 1}, "reserved": {"gpu:a100": 2}}, "is 2 and the quota is 1 a100 gpu"),
         ({"parent": "org", "cohort": "main"}, "name one of the two"),
-        ({"cohort": "org"}, "cohort org is the name of a tenant"),
-        ({"cohort": "red"}, "cohort red is the name of a tenant"),
+        ({"cohort": "org"}, "cohort org is the name of a team"),
+        ({"cohort": "red"}, "cohort red is the name of a team"),
     ],
 )
 def test_a_place_among_others_that_means_nothing_is_refused(

@@ -330,7 +330,7 @@ def test_the_picture_tells_where_the_time_went():
         ("started", 3, 0.44),
         ("first-line", 4, 0.05),
     )
-    said = "2.5 s until its first line: in the queue 2 s, starting its program 0.4 s, until its first line 0.05 s"
+    said = "2.5 s to first output: in the queue 2 s, starting its program 0.4 s, waiting for output 0.05 s"
     told = {**snapshot(), "attempts": [whole]}
     assert f"  {said}.\n" in job_picture.text(told)
     assert f"{said}." in read(job_picture.html(told)).text

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from mlp.handles.compared_runs import RunsTable
 from mlp.rendering import ends, job_picture, rank_use, reasons, tables, times, words
 from mlp.rendering.format import amount, clock_time, memory, starts
 from support.clients.mlp_stand_in import FAILED, FINISHED, RUNNING, job_record, ranks
@@ -310,19 +311,68 @@ def test_the_state_of_a_waiting_job_is_one_word_and_the_reason_has_a_separate_co
     ]
 
 
-def test_a_table_fits_a_narrow_terminal_and_loses_nothing(monkeypatch):
+def test_a_row_of_jobs_is_one_line_of_a_narrow_terminal(monkeypatch):
     message = "red may use 4 cpu; 4 in use by job long of ann (4)"
-    rows = [job_record("digits", phase="queued", state="creating", position=1, message=message)]
+    rows = [
+        job_record(name, phase="queued", state="creating", position=1, message=message)
+        for name in ("digits", "d" * 60)
+    ]
     monkeypatch.setattr(tables, "terminal_width", lambda: 0)
-    wide = repr(tables.jobs(rows)).splitlines()
-    assert len(wide) == 2
-    assert max(map(len, wide)) > 80
+    piped = repr(tables.jobs(rows)).splitlines()
+    assert len(piped) == 3
+    assert max(map(len, piped)) > 80
+    for columns in (120, 80, 60, 40):
+        monkeypatch.setattr(tables, "terminal_width", lambda columns=columns: columns)
+        head, *narrow = repr(tables.jobs(rows)).splitlines()
+        assert max(map(len, [head, *narrow[:2]])) <= columns
+        assert {"name", "state", "why"} <= set(head.split()), columns
+        assert sum("digits" in line for line in narrow) == 1
+        assert len(narrow) == (2 if columns == 120 else 3)
+    # at 80: the columns that say least
     monkeypatch.setattr(tables, "terminal_width", lambda: 80)
-    narrow = repr(tables.jobs(rows)).splitlines()
-    assert max(map(len, narrow)) <= 80
-    assert narrow[0].split() == wide[0].split()
-    # the same words, some of them below
-    assert sorted(" ".join(narrow[1:]).split()) == sorted(wide[1].split())
+    assert (
+        repr(tables.jobs(rows)).splitlines()[-1]
+        == "Not shown: run, team, runtime, ranks. All columns: --wide"
+    )
+    wide = tables.jobs(rows)
+    wide.wide = True
+    assert repr(wide).splitlines() == piped
+
+
+def test_a_row_of_runs_is_one_line_of_a_narrow_terminal(monkeypatch):
+    run = {
+        "job": "digits", "run": 3, "user": "ann", "phase": "finished", "state": "finished", "duration_s": 61.0, "core_hours": 0.5,
+        "ram_peak": 512, "tags": ["good", "paper"], "note": "the one of the paper, with a long note that goes on for a while",
+        "params": {"lr": 0.1, "batch": 64, "depth": 3}, "metrics": {"loss": {"best": 0.25}, "accuracy": {"best": 0.9711}},
+    }  # fmt: skip
+    found = {"runs": [run], "total": 1, "params": ["lr", "batch", "depth"], "metrics": ["loss", "accuracy"]}
+    monkeypatch.setattr(tables, "terminal_width", lambda: 80)
+    head, row, *notes = repr(RunsTable(found)).splitlines()
+    assert max(len(head), len(row)) <= 80
+    assert head.startswith("run ")
+    assert "best loss" in head
+    assert "finished" in row
+    assert notes[0] == "1 run"
+    assert notes[1].startswith("Not shown: ")
+    assert notes[1].endswith("--wide")
+    table = RunsTable(found)
+    table.wide = True
+    assert "the one of the paper" in repr(table)
+
+
+def test_a_table_without_an_order_of_columns_continues_below_and_loses_nothing(monkeypatch):
+    rows = [
+        [
+            "digits",
+            "red may use 4 cpu; 4 in use by job long of ann (4)",
+            "a sentence of some length that has no room",
+        ]
+    ]
+    table = tables.Table(("name", "why", "note"), rows, rows)
+    monkeypatch.setattr(tables, "terminal_width", lambda: 60)
+    narrow = repr(table).splitlines()
+    assert max(map(len, narrow)) <= 60
+    assert sorted(" ".join(narrow[1:]).split()) == sorted(" ".join(rows[0]).split())
 
 
 def test_a_start_that_is_soon_is_told_by_how_long_it_is_until_then() -> None:
@@ -424,3 +474,20 @@ def test_why_of_a_running_job_says_which_of_its_use_is_its_own_report() -> None:
     assert "Use of CPU and memory by the job's own report." in lines
     measured = {**job, "ranks": [{"rank": 0, "reported": False}], "idle": None}
     assert len(reasons.why({"job": "train", "run": 1, "phase": "running"}, measured).lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "fitting", "end"),
+    [
+        (8192, 2560, "--ram auto requests 2.5 GiB, 5.5 GiB less."),
+        (512, 640, "--ram auto requests 640 MiB, 128 MiB more, because it adds a margin."),
+        (640, 640, "--ram auto requests the same amount."),
+    ],
+)
+def test_auto_memory_says_whether_it_is_less_or_more_than_before(asked: int, fitting: int, end: str) -> None:
+    text = f"the last run like it used at most 300 MiB of {asked} MiB per rank"
+    found = {
+        "memory": {"runs": 1, "used": 300, "asked": asked, "ran_out": 0, "fitting": fitting, "text": text}
+    }
+    said = rank_use.memory_of_earlier_runs(found)
+    assert said == f"T{text[1:]}; {end}"

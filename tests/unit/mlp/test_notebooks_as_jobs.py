@@ -146,8 +146,8 @@ def test_without_such_a_cell_they_come_first_and_without_parameters_nothing_chan
 def test_a_parameter_that_a_later_cell_overwrites_is_said_to_have_no_effect() -> None:
     given = document("import os", "lr = 0.01\nlr = lr / 2", "width = 3", "lr = 1", "print(lr, depth)")
     assert notebook_files.inject(given, {"width": 5, "lr": 0.5, "depth": 2}) == [
-        "parameter width may have no effect: cell 4 assigns width; give that cell the tag parameters",
-        "parameter lr may have no effect: cell 3 assigns lr; give that cell the tag parameters",
+        "parameter width may have no effect: cell 3 assigns width; give that cell the tag parameters",
+        "parameter lr may have no effect: cell 2 assigns lr; give that cell the tag parameters",
     ]
 
 

@@ -34,7 +34,7 @@ RED_LOWERED = Lowered(
     0.5,
     Quota(cpu=7000, gpu=5000, rom=7, kinds={"a100": 1500, "h100": 0}),
     Quota(gpu=501, ram=512),
-    "red has been idle for 3 h, the limit is 2 h: its guarantee is lowered to 50%, it keeps back 3 instead of 6 cpu, "
+    "red has been idle for 3 h, the limit is 2 h: its guarantee is lowered to 50 %, it keeps back 3 instead of 6 cpu, "
     "it keeps back 1.5 instead of 3 a100 gpu, it reserves 0.501 instead of 1.001 gpu and "
     "it reserves 512 instead of 1024 MiB ram; it is restored as soon as one of its jobs waits",
 )
@@ -42,7 +42,7 @@ RED_RESTORED = Restored(
     "red",
     RED.lending_limit,
     RED.reserved,
-    "red is no longer idle: its guarantee is restored to 100%, it keeps back 6 cpu, it keeps back 3 a100 gpu, "
+    "red is no longer idle: its guarantee is restored to 100 %, it keeps back 6 cpu, it keeps back 3 a100 gpu, "
     "it reserves 1.001 gpu and it reserves 1024 MiB ram",
 )
 NOW = 1000.0 + 3 * HOUR
@@ -92,7 +92,7 @@ def test_a_lowered_tenant_without_a_guarantee_is_restored_with_that_reason():
             "red",
             None,
             None,
-            "red has no guarantee left that could be lowered: its guarantee is restored to 100%, "
+            "red has no guarantee left that could be lowered: its guarantee is restored to 100 %, "
             "it keeps back and reserves nothing",
         )
     ]

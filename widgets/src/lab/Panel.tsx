@@ -9,7 +9,7 @@ import { IdleServers } from "../components/basics/IdleServers";
 import { QuotaBars } from "../components/basics/QuotaBars";
 import { paths, type Client } from "../core/service/api";
 import { n, t } from "../core/format/language";
-import { noteOf } from "../core/jobs/notes";
+import { lineOf } from "../core/jobs/notes";
 import { reference } from "../core/jobs/runs";
 import { timing } from "../core/jobs/spans";
 import { NEWEST, type Watch } from "../core/jobs/watching";
@@ -42,7 +42,7 @@ export function useWatch(watch: Watch): Watch["seen"] {
 }
 
 function Row({ job, mine, now, open }: { job: Line; mine: boolean; now: number; open: PanelProps["open"] }): JSX.Element {
-  const said = noteOf(job, now);
+  const said = lineOf(job, now);
   return (
     <li>
       <button type="button" class="mlp-lab-row" onClick={() => open(job.user, reference(job))}>

@@ -22,6 +22,7 @@ import { SweepPage, SweepsPage } from "./jobs/Sweeps";
 import { RequestsPage } from "./teams/Requests";
 import { NewTenantPage, TenantPage, TenantsPage } from "./teams/Tenants";
 import { RunsPage } from "./jobs/Runs";
+import { UserPage } from "./platform/UserPage";
 import { UsersPage } from "./platform/Users";
 import { WhatIfPage } from "./platform/WhatIf";
 
@@ -117,6 +118,7 @@ const PAGES: Page[] = [
   { path: "admin/tenants/:", title: (name = "") => name, page: (name = "") => <TenantPage key={name} name={name} />, under: () => "admin/tenants" },
   { path: "admin/requests", title: () => t("Requests"), page: () => <RequestsPage />, entries: one },
   { path: "admin/users", title: () => t("Users"), page: () => <UsersPage />, entries: one },
+  { path: "admin/users/:", title: (name = "") => name, page: (name = "") => <UserPage key={name} name={name} />, under: () => "admin/users" },
   { path: "admin/queue", title: () => t("Queue"), page: () => <QueuePage />, entries: one },
   { path: "admin/runs", title: () => t("All runs"), page: () => <AllRunsPage />, entries: one },
   { path: "admin/usage", title: () => t("Usage of all"), page: () => <AccountingPage key="all" whose="all" />, under: () => "admin" },

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { attemptEnds, breaks, withMarks } from "../../src/core/charts/attempts";
+import { attemptEnds, breaks, latest, withMarks } from "../../src/core/charts/attempts";
+import { perRank } from "../../src/core/charts/decimate";
 import { MetricStore } from "../../src/core/charts/series";
 import type { Event as JobEvent } from "../../src/core/service/wire";
 
@@ -31,6 +32,25 @@ test("a new attempt begins at the first point that any rank reports after the en
 test("where steps begin anew the number of the report counts, and attempts without points make no second line", () => {
   const s = store([[0, 1, 10], [0, 2, 20], [0, 1, 50], [0, 2, 60]]);
   assert.deepEqual(breaks(tracks(s), "step", [25_000, 30_000]), [2]);
+});
+
+test("after a resume the axis is the reported step, and a repeated step has the newest report", () => {
+  const s = store([[0, 1, 10], [1, 1, 11], [0, 2, 20], [0, 3, 21], [1, 4, 22], [0, 2, 50], [1, 2, 51], [0, 3, 60]]);
+  const found = latest(tracks(s), [25_000]);
+  assert.deepEqual(found.map((t) => [...t.step.slice(0, t.n)]), [[1, 2, 3], [1, 2]]);
+  assert.deepEqual(found.map((t) => [...t.time.slice(0, t.n)]), [[10, 50, 60], [11, 51]]);
+  assert.deepEqual(breaks(found, "step", [25_000]), [2]);
+  assert.deepEqual(perRank(found, "step", 100)[0], [1, 2, 3]);
+});
+
+test("of several attempts the newest report counts, also of one that begins at the first step", () => {
+  const s = store([[0, 1, 10], [0, 5, 20], [0, 3, 30], [0, 4, 40], [0, 1, 50]]);
+  assert.deepEqual(latest(tracks(s), [25_000, 45_000]).map((t) => [...t.step.slice(0, t.n)]), [[1]]);
+});
+
+test("steps that begin anew within an attempt stay numbers of reports", () => {
+  const s = store([[0, 1, 10], [0, 2, 20], [0, 1, 21], [0, 2, 22], [0, 1, 50]]);
+  assert.equal(latest(tracks(s), [25_000])[0], tracks(s)[0]);
 });
 
 test("log lines of another attempt have a mark before them", () => {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { curvesOf, isKnown, numbersOf, overTimePath, timesOf } from "../../src/core/platform/overtime";
+import { curvesOf, firstKnown, fromFirstKnown, isKnown, numbersOf, overTimePath, timesOf } from "../../src/core/platform/overtime";
 import type { OverTime } from "../../src/core/service/wire";
 
 const none = [null, null];
@@ -44,4 +44,24 @@ test("steps begin where the service says, and sums tell what is not known", () =
   assert.deepEqual(numbersOf(found()).map(([, value]) => value), ["0", "–", "–", "1 of 4, 25 %"]);
   assert.equal(overTimePath("a/b", "week"), "/tenants/a%2Fb/over-time?span=week");
   assert.equal(overTimePath(null, "hour"), "/over-time?span=hour");
+});
+
+test("the axis of a new hub begins shortly before its first sample", () => {
+  const steps = 30;
+  const list = (from: number): (number | null)[] => Array.from({ length: steps }, (_, at) => (at < from ? null : at));
+  const of = (from: number): OverTime => found({
+    samples: list(from).map((at) => (at === null ? 0 : 2)), waiting: list(from), reasons: [{ reason: "R", waiting: list(from) }],
+    amounts: [{ ...(found().amounts[0] as OverTime["amounts"][number]), held: list(from) }],
+  });
+  const late = fromFirstKnown(of(20));
+  assert.equal(firstKnown(of(20)), 20);
+  assert.equal(late.samples.length, 12, "some steps before it, so that a sample is no bar");
+  assert.equal(late.since, "2031-03-01T10:18:00.000Z");
+  assert.deepEqual([late.waiting[0], late.waiting[2], late.waiting.at(-1)], [null, 20, 29]);
+  assert.equal(late.reasons[0]?.waiting.length, 12);
+  assert.equal(late.amounts[0]?.held.length, 12);
+  assert.equal(timesOf(late).length, 12);
+  assert.equal(fromFirstKnown(of(5)).samples.length, 25);
+  const whole = of(0);
+  assert.equal(fromFirstKnown(whole), whole);
 });

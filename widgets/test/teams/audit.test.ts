@@ -94,10 +94,10 @@ test("a file has what the filters of changes let through, all of it", () => {
 test("the line of the chain says its head, when it left the database, and what the last check found", () => {
   const at = "2026-01-08T12:00:00Z";
   const head: AuditHead = { link: 1204, hash: "3f9a".repeat(16), begins: at, written: null, written_link: null, checked: null, sound: null };
-  assert.equal(chainWords(head, NOW), "Head of the chain: link 1204, 3f9a3f9a3f9a · not written outside of the database yet · never checked: run mlp-hub audit --verify");
+  assert.equal(chainWords(head, NOW), "Head of the chain: link 1204, 3f9a3f9a3f9a · not copied outside the database yet · never checked: run mlp-hub audit --verify");
   const time = clock(at, NOW);
   const told = { ...head, written: at, written_link: 1200, checked: at };
-  assert.equal(chainWords({ ...told, sound: true }, NOW), `Head of the chain: link 1204, 3f9a3f9a3f9a · link 1200 written outside of the database ${time} · checked ${time}: no break`);
+  assert.equal(chainWords({ ...told, sound: true }, NOW), `Head of the chain: link 1204, 3f9a3f9a3f9a · link 1200 copied outside the database ${time} · checked ${time}: no break`);
   assert.match(chainWords({ ...told, sound: false }, NOW), /entries were changed or removed; run mlp-hub audit --verify$/);
   assert.equal(chainWords({ ...head, link: null, hash: null, begins: null }, NOW), "The log has no chain yet.");
 });

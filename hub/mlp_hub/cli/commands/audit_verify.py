@@ -16,7 +16,7 @@ from mlp_hub.service.audit.verify import ChainReport, verify
 from mlp_hub.service.support.units import utc_text
 from mlp_hub.settings import Settings
 from mlp_hub.store import Database
-from mlp_language.render import here, render, say
+from mlp_language.render import here, render, say, says
 
 SHOWN = 20
 """Breaks that are printed; the others are counted."""
@@ -103,15 +103,16 @@ def _print(report: ChainReport, notes: Sequence[str]) -> None:
             )
         if report.agreed is not None:
             lines.append(
-                say(
-                    "It agrees with {n} heads outside of the database up to link {link} of {time}.",
-                    n=report.heads,
+                says(
+                    "It matches 1 head outside the database, up to link {link} of {time}.",
+                    "It matches {n} heads outside the database, up to link {link} of {time}.",
+                    report.heads,
                     link=report.agreed.seq,
                     time=utc_text(report.agreed.time),
                 )
             )
         else:
-            lines.append(say("No head outside of the database confirms it."))
+            lines.append(say("No head outside the database confirms it."))
         lines.append(say("Head: {hash}", hash=report.last.hash.hex()))
     lines += [say("BROKEN: {why}.", why=render(found.message, reader)) for found in report.breaks[:SHOWN]]
     if (rest := len(report.breaks) + report.more - SHOWN) > 0:

@@ -69,7 +69,7 @@ def rotate_master(settings: Settings) -> int:
             say("The keys cannot be wrapped again: {error}.", error=str(error)),
             say("Run it again; finished work stays, and all keys can be opened meanwhile."),
         ) from error
-    sys.stdout.write(say("{n} keys of tenants are wrapped by another master key", n=number) + "\n")
+    sys.stdout.write(say("{n} keys of teams are wrapped by another master key", n=number) + "\n")
     return 0
 
 

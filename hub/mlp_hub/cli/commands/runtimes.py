@@ -34,7 +34,7 @@ def show(settings: Settings, *, tenant: str | None, as_json: bool) -> int:
         sys.stdout.write(line(one) + "\n")
     if not own:
         none = (
-            say("no tenant has registered a runtime")
+            say("no team has registered a runtime")
             if tenant is None
             else say("{tenant} has no runtime", tenant=tenant)
         )

@@ -255,7 +255,7 @@ async def _walls(settings: Settings, client: KubernetesClient) -> list[Check]:
 
 _MEANS = {
     Enforcement.ENFORCED: (OK, msg("the network enforces policies")),
-    Enforcement.NOT_ENFORCED: (WARN, msg("the network enforces no policies: tenants' pods reach each other")),
+    Enforcement.NOT_ENFORCED: (WARN, msg("the network enforces no policies: teams' pods reach each other")),
     Enforcement.UNKNOWN: (
         WARN,
         msg(

@@ -27,9 +27,9 @@ def isolation(settings: Settings) -> list[Check]:
                 Check(
                     NAME,
                     FAIL,
-                    say("the root {root} of tenant {tenant} is missing", root=how.root, tenant=tenant),
+                    say("the root {root} of team {tenant} is missing", root=how.root, tenant=tenant),
                     say(
-                        "Mount its volume. Until then nothing of the tenant starts; everything else continues."
+                        "Mount its volume. Until then nothing of the team starts; everything else continues."
                     ),
                 )
             )
@@ -45,7 +45,7 @@ def _encryption(encrypted: list[str]) -> Check:
             say("shared, dedicated and encrypted: gocryptfs is installed; {n} encrypted", n=len(encrypted)),
         )
     status = FAIL if encrypted else WARN
-    return Check(NAME, status, say("shared and dedicated; no tenant can be kept encrypted"), f"{why}.")
+    return Check(NAME, status, say("shared and dedicated; no team can be kept encrypted"), f"{why}.")
 
 
 def _key(roots: TenantRoots, tenant: str) -> list[Check]:
@@ -57,7 +57,7 @@ def _key(roots: TenantRoots, tenant: str) -> list[Check]:
             Check(
                 NAME,
                 FAIL,
-                say("the key of tenant {tenant} is not available: {error}", tenant=tenant, error=str(error)),
+                say("the key of team {tenant} is not available: {error}", tenant=tenant, error=str(error)),
                 say(
                     "Restore the directories secrets and isolation of the state from a backup: without the key nobody can read the files."
                 ),

@@ -56,9 +56,7 @@ def _admins_as_tenants(settings: Settings) -> list[Check]:
         Check(
             "login",
             WARN,
-            say(
-                "the platform admins' group {group} makes a tenant {tenant}", group=place.group, tenant=tenant
-            ),
+            say("the platform admins' group {group} makes a team {tenant}", group=place.group, tenant=tenant),
             say(
                 "If you do not want that, narrow MLP_LOGIN_TENANTS: {rule}",
                 rule="/teams/{tenant} -> {tenant}",

@@ -24,6 +24,8 @@ TEXTS = ("name", "tag", "note", "tenant", "user", "state", "sweep")
 """Fields that are compared as text."""
 NUMBERS = ("run", "duration", "core_hours", "cpu_peak", "ram_peak")
 """Fields of a run that are numbers, in addition to its parameters and metrics."""
+ALIASES = {"team": "tenant"}
+"""Words of pages for fields; a parameter of such a name is `param.team`."""
 KINDS = ("param", "metric", "best")
 """Prefixes of a name before a dot: `param.lr`, `metric.loss` (the last value), `best.loss`."""
 _TOKEN = re.compile(r'(?:"[^"]*"|[^\s"])+')
@@ -111,6 +113,7 @@ def _term(token: str) -> Term:
 
 def kind_of(name: str) -> tuple[str, str]:
     """Return what a name in a search or an order means: its kind, and the parameter's or metric's name."""
+    name = ALIASES.get(name, name)
     if name in TEXTS or name in NUMBERS:
         return name, ""
     kind, dot, own = name.partition(".")

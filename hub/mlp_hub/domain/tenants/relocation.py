@@ -33,7 +33,7 @@ RELOCATION_MACHINE = Machine(
         R.DONE: frozenset(),
         R.FAILED: frozenset(),
     },
-    msg("the relocation of tenant {name} is {old} and cannot become {new}"),
+    msg("the relocation of team {name} is {old} and cannot become {new}"),
 )
 UNDER_WAY = frozenset(R) - {R.DONE, R.FAILED}
 """Phases in which nothing of the tenant starts, and nobody changes its files."""

@@ -175,7 +175,7 @@ class SharedVolumeTenantFiles:
         for other, theirs in others:
             if _overlap(root, theirs):
                 return msg(
-                    "it is inside the root of tenant {other}, or contains it; choose a separate place",
+                    "it is inside the root of team {other}, or contains it; choose a separate place",
                     other=other,
                 )
         return _wrong_way(root) or self._wrong_content(tenant, root)

@@ -1,7 +1,7 @@
 """The accounts API of the hub, `/hub/api/mlp/accounts`: how the platform lists, makes and approves accounts.
 
     GET    /accounts?authorized=&waiting=&search=&after=&limit=
-                                         200 [{"name", "authorized", "admin", "created", "servers"}], X-Total-Count
+                                         200 [{"name", "authorized", "admin", "created", "servers", "last_activity"}], X-Total-Count
     POST   /accounts                     201 an account
     POST   /accounts:lot                 200 {"refused": {name: {"msg", "detail", "reason"}}} of {"people": [[name, password]]}
     POST   /accounts:find                200 the accounts of {"names": [...]} that are there

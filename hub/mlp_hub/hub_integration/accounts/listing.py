@@ -53,6 +53,7 @@ _COLUMNS = (
     orm.User.id,
     orm.User.admin,
     orm.User.created.label("user_created"),
+    orm.User.last_activity,
     AccountRecord.created,
 )
 
@@ -83,6 +84,9 @@ def _models(db: Any, rows: list[Any]) -> list[dict[str, Any]]:
             if (since := row.created or row.user_created) is None
             else f"{since.isoformat(timespec='seconds')}Z",
             "servers": running.get(row.id, 0),
+            "last_activity": None
+            if row.last_activity is None
+            else f"{row.last_activity.isoformat(timespec='seconds')}Z",
         }
         for row in rows
     ]

@@ -126,7 +126,7 @@ def _due(tenant: IdleTenant, now: float, policy: IdlePolicy) -> Lowered | None:
         _but(tenant.lending_limit, {d: quota[d] - after for d, after in kept.items()}),
         _but(tenant.reserved, reserved),
         msg(
-            "{tenant} has been idle for {span}, the limit is {limit}: its guarantee is lowered to {percent}%, {told}; it is restored as soon as one of its jobs waits",
+            "{tenant} has been idle for {span}, the limit is {limit}: its guarantee is lowered to {percent} %, {told}; it is restored as soon as one of its jobs waits",
             tenant=TenantRef(tenant.name),
             span=Span(now - tenant.idle_since),
             limit=Span(policy.after_s),
@@ -162,7 +162,7 @@ def _restored(tenant: IdleTenant, policy: IdlePolicy) -> Restored:
         tenant.lending_limit,
         tenant.reserved,
         msg(
-            "{tenant} {why}: its guarantee is restored to 100%, {held}",
+            "{tenant} {why}: its guarantee is restored to 100 %, {held}",
             tenant=TenantRef(tenant.name),
             why=why,
             held=tuple(held) or msg("it keeps back and reserves nothing"),

@@ -21,7 +21,7 @@ def value_of(rule: AlertRule, value: float) -> Arg:
     if not isfinite(value):
         return str(value)
     if rule.unit == "%":
-        return f"{value * 100:.3g}%"
+        return f"{value * 100:.3g} %"
     if rule.unit == COUNT:
         return float(round(value))
     return Span(value) if rule.unit == "s" else float(f"{value:.6g}")
@@ -84,6 +84,7 @@ def rule_to(rule: AlertRule) -> api.AlertRule:
     """Return a rule."""
     return api.AlertRule(
         name=rule.name,
+        title=Text(Message(rule.summary, dict.fromkeys(_holes(rule.summary), "…"))),
         severity=msgspec.convert(rule.severity, api.AlertSeverity),
         of_team=rule.of_tenant,
         after_s=rule.for_s,

@@ -80,7 +80,7 @@ class ChainKeeper:
             found.append(Problem("audit", "AuditLogBroken", message, fails=False))
         if self._unwritten:
             message = msg(
-                "heads of the audit log cannot be written outside of the database; until then a removed end of it is not noticed"
+                "heads of the audit log cannot be copied outside the database; until then a removed end of it is not noticed"
             )
             found.append(Problem("audit", "AuditHeadsUnwritten", message, fails=False))
         return found

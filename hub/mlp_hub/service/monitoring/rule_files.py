@@ -58,7 +58,7 @@ class _Labels(dict[str, str]):
 
 
 _VALUES = {
-    "%": "{{ $value | humanizePercentage }}",
+    "%": '{{ $value | humanizePercentage | reReplaceAll "%" " %" }}',
     "s": "{{ $value | humanizeDuration }}",
     "1": '{{ printf "%.0f" $value }}',
     "": "{{ $value | humanize }}",

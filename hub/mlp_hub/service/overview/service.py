@@ -89,7 +89,7 @@ class PlatformOverview:
             teams=[_team(t) for t in _foremost(self._teams)],
             teams_all=len(self._teams),
             running=sum(j.spec.replica is None for j in self._board.holding.values()),
-            waiting=len(waiting) + len(pending),
+            waiting=sum(j.spec.replica is None for j in waiting),
             suspended=sum(j.phase is Phase.SUSPENDED and j.spec.replica is None for j in jobs),
             reasons=self._reasons(waiting, pending),
             longest=self._longest(waiting, pending),
@@ -105,6 +105,7 @@ class PlatformOverview:
             servers_waiting=sum(r.applier == SERVER.applier for r in pending),
             apps=len({(j.spec.user, j.spec.replica.app) for j in replicas if j.spec.replica is not None}),
             replicas=len(replicas),
+            replicas_waiting=sum(j.spec.replica is not None for j in waiting),
             apps_failing=len(self._failing),
             app_troubles=[
                 api.AppTrouble(user=a.user, name=a.name, tenant=a.tenant, message=Text(a.message))

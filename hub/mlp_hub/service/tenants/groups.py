@@ -241,7 +241,7 @@ def _template(quota: Sequence[str]) -> dict[str, object]:
 
 def _no_name(group: str, tenant: str) -> Message:
     return msg(
-        "the group {group} is ignored: {tenant} cannot be a tenant's name, which has a-z, 0-9 and -, begins with a letter and has at most 50 characters",
+        "the group {group} is ignored: {tenant} cannot be a team's name, which has a-z, 0-9 and -, begins with a letter and has at most 50 characters",
         group=_clip(group),
         tenant=_clip(tenant),
     )
@@ -249,7 +249,7 @@ def _no_name(group: str, tenant: str) -> Message:
 
 def _too_many(group: str) -> Message:
     return msg(
-        "the group {group} is ignored: the groups of one person give at most {most} tenants",
+        "the group {group} is ignored: the groups of one person give at most {most} teams",
         group=_clip(group),
         most=TENANTS_MOST,
     )
@@ -258,7 +258,7 @@ def _too_many(group: str) -> Message:
 def no_tenant(group: str, tenant: str) -> Message:
     """Say of a group that its tenant is not there."""
     return msg(
-        "the group {group} is ignored: tenant {tenant} does not exist; make it, or set MLP_LOGIN_NEW_TENANTS=make to make tenants for new groups",
+        "the group {group} is ignored: team {tenant} does not exist; make it, or set MLP_LOGIN_NEW_TENANTS=make to make teams for new groups",
         group=_clip(group),
         tenant=tenant,
     )

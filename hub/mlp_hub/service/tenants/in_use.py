@@ -37,13 +37,13 @@ def check_unused(tx: Tx, name: str, now: float) -> None:
     if children := tx.tenants.children(name):
         below = tuple(children)
         uses.append(
-            msgs("1 tenant below it ({below})", "{n} tenants below it ({below})", n=len(below), below=below)
+            msgs("1 team below it ({below})", "{n} teams below it ({below})", n=len(below), below=below)
         )
     if uses:
         raise Refused(
             Reason.WRONG_STATE,
             msg(
-                "tenant {name} has {uses} and cannot be deleted; remove them first, or let them end",
+                "team {name} has {uses} and cannot be deleted; remove them first, or let them end",
                 name=name,
                 uses=tuple(uses),
             ),

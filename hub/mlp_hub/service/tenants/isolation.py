@@ -28,7 +28,7 @@ _IN_A_CLUSTER: Mapping[str, Message] = {
         "isolation encrypted is not possible in a cluster, because pods mount the volume themselves and must not have the rights for decryption; choose shared, on a volume whose storage class encrypts"
     ),
     DEDICATED: msg(
-        "isolation dedicated is not possible in a cluster, because pods mount the one volume of the hub; choose shared, or give the tenant its own hub on its own volume"
+        "isolation dedicated is not possible in a cluster, because pods mount the one volume of the hub; choose shared, or give the team its own hub on its own volume"
     ),
 }
 
@@ -81,7 +81,7 @@ def check_free(tx: Tx, tenant: Tenant) -> None:
     ]
     if theirs:
         text = msg(
-            "{root} is now the root of tenant {other}; choose another",
+            "{root} is now the root of team {other}; choose another",
             root=tenant.data_root,
             other=theirs[0].strip(),
         )

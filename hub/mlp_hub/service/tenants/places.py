@@ -62,7 +62,7 @@ def stays_in_default(user: str, tenant: str) -> Message:
 def left_default(user: str, tenant: str) -> Message:
     """Say what a first tenant takes."""
     return msg(
-        "{user} is no longer in {default}, which is for users who are in no other team. New work of {user} counts for {tenant}; running work in {default} continues",
+        "{user} is no longer in {default}, which is for users who are in no other team. New work of {user} counts for {tenant}. Running work, also a notebook server, continues and counts for {default} until it ends",
         user=user,
         tenant=tenant,
         default=DEFAULT_TENANT,

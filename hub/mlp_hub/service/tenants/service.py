@@ -147,7 +147,7 @@ class TenantService:
             if not self._insert(tx, tenant):
                 raise Refused(
                     Reason.CONFLICT,
-                    msg("tenant {name} already exists; use another name", name=tenant.name),
+                    msg("team {name} already exists; use another name", name=tenant.name),
                 )
             isolation.begin(tx, Isolation(), tenant, actor, self._clock())
             self._note(tx, actor, "tenant.create", tenant.name, tenant=tenant.name, detail=described(tenant))
@@ -224,7 +224,7 @@ class TenantService:
             if name == DEFAULT_TENANT:
                 raise Refused(
                     Reason.WRONG_STATE,
-                    msg("the default tenant cannot be deleted: everybody without a tenant is in it"),
+                    msg("the default team cannot be deleted: everybody without a team is in it"),
                 )
             isolation.check_shared(tx, name)
             last = self._view.one(tx, tenant)

@@ -49,7 +49,7 @@ def check_one_place(tenant: Sharer) -> None:
     if tenant.parent is not None and tenant.cohort is not None:
         _refuse(
             msg(
-                "{name} has the parent {parent} and the cohort {cohort}; a tenant with a parent shares with its "
+                "{name} has the parent {parent} and the cohort {cohort}; a team with a parent shares with its "
                 "siblings, so name one of the two (the cohort belongs to the topmost parent)",
                 name=tenant.name,
                 parent=tenant.parent,
@@ -62,8 +62,8 @@ def no_cohort_like_a_tenant(tenant: Sharer) -> NoReturn:
     """Refuse a cohort that is a tenant's name."""
     _refuse(
         msg(
-            "cohort {cohort} is the name of a tenant; use another name for the cohort, or parent {cohort} to be "
-            "below that tenant",
+            "cohort {cohort} is the name of a team; use another name for the cohort, or parent {cohort} to be "
+            "below that team",
             cohort=tenant.cohort or "",
         )
     )
@@ -75,7 +75,7 @@ def _check_names(tx: Tx, tenant: Tenant) -> None:
     if tenant.cohort is not None and (tenant.cohort == name or tx.tenants.get(tenant.cohort) is not None):
         no_cohort_like_a_tenant(tenant)
     if tx.tenants.get(name) is None and tx.tenants.is_cohort(name):
-        _refuse(msg("tenant {name} cannot have the name of an existing cohort; use another name", name=name))
+        _refuse(msg("team {name} cannot have the name of an existing cohort; use another name", name=name))
 
 
 def _check_parents(tx: Tx, tenant: Tenant) -> None:

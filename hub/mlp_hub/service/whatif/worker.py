@@ -125,7 +125,7 @@ def answer(task: Task) -> bytes:
     if len(said) <= MOST_ANSWER:
         return said
     text = msg(
-        "the answer would be {n} MiB long; the limit is {most} MiB. Ask without lines and chart, or for fewer tenants and jobs",
+        "the answer would be {n} MiB long; the limit is {most} MiB. Ask without lines and chart, or for fewer teams and jobs",
         n=round(len(said) / 2**20),
         most=round(MOST_ANSWER / 2**20),
     )

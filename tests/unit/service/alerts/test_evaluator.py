@@ -15,7 +15,7 @@ from mlp_hub.service.monitoring.alert_rules import RULES
 from mlp_hub.service.monitoring.events import PlatformEvents
 from mlp_hub.service.monitoring.history import MOST_SERIES, SAMPLES, SampleHistory, samples_of
 from mlp_hub.service.monitoring.measures import FirstOf, Selected, Vector
-from support.monitoring.alert_cases import CASES, CORES_OF_A_CLUSTER, Series, samples_at
+from support.monitoring.alert_cases import CASES, CORES_OF_A_CLUSTER, FEW_FAILED, Series, samples_at
 
 BY_NAME = {rule.name: rule for rule in RULES}
 OVER, FAILURES = BY_NAME["MLPTenantOverQuota"], BY_NAME["MLPTenantJobFailuresHigh"]
@@ -92,6 +92,14 @@ def test_processors_of_a_cluster_are_judged_by_the_cores_that_its_metrics_api_ha
     assert of.states == [AlertState.FIRING]
 
 
+@pytest.mark.parametrize("name", ["MLPJobFailuresHigh", "MLPTenantJobFailuresHigh"])
+def test_a_share_of_few_jobs_fires_no_alert_of_failures(name: str) -> None:
+    of = Evaluation(BY_NAME[name])
+    for minute in range(40):
+        of.turn(samples_at(FEW_FAILED, minute))
+        assert of.states == []
+
+
 def test_of_two_measures_the_first_one_wins_and_an_unknown_one_makes_both_unknown() -> None:
     a, b = Selected("a"), Selected("b")
     history = SampleHistory([replace(OVER, value=FirstOf(a, b))])
@@ -158,7 +166,7 @@ def test_a_wall_clock_that_jumps_neither_fires_nor_delays_anything(jump: float) 
 
 def test_a_rate_does_not_depend_on_the_wall_clock() -> None:
     of = Evaluation(FAILURES)
-    for minute in range(10):
+    for minute in range(15):
         of.wall += 1e7 * (-1) ** minute
         of.turn(ended(minute, 0))
     assert of.states == [AlertState.FIRING]
@@ -185,7 +193,7 @@ def test_after_a_restart_what_fired_fires_on_and_what_was_pending_is_seen_for_a_
 
 def test_after_a_restart_an_alert_of_a_window_ends_only_when_the_window_is_known_again() -> None:
     of = Evaluation(FAILURES)
-    for minute in range(10):
+    for minute in range(15):
         of.turn(ended(minute, 0))
     assert of.states == [AlertState.FIRING]
     of.restart()

@@ -16,7 +16,7 @@ from mlp_hub.service.monitoring.alert_rule import AlertRule
 from mlp_hub.service.monitoring.alert_rules import ABSENT, ALL_RULES, PROMETHEUS_RULES, RULES
 from mlp_hub.service.monitoring.rule_files import PAGE, anchor, inhibitions, rules_file
 from mlp_hub.service.monitoring.table import METRICS, MetricKind
-from support.monitoring.alert_cases import CASES, CORES_OF_A_CLUSTER, Series
+from support.monitoring.alert_cases import CASES, CORES_OF_A_CLUSTER, FEW_FAILED, Series
 from support.monitoring.prometheus import needs_prometheus, promtool
 
 PAGES = "https://hub.example.org/services/mlp/docs/"
@@ -74,6 +74,38 @@ def test_processors_of_a_cluster_are_judged_by_the_cores_that_its_metrics_api_ha
         yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [test]})
     )
     assert "SUCCESS" in promtool("test", "rules", tmp_path / "tests.yml")
+
+
+FAILURES = ("MLPJobFailuresHigh", "MLPTenantJobFailuresHigh")
+
+
+@needs_prometheus
+def test_a_share_of_few_jobs_fires_no_alert_of_failures(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules_file(PAGES)))
+    series = [{"series": name, "values": values} for name, values in FEW_FAILED.items()]
+    found = 'count(ALERTS{alertname=~"MLP(Tenant)?JobFailuresHigh"}) or vector(0)'
+    tests = [
+        {
+            "interval": "1m",
+            "input_series": series,
+            "promql_expr_test": [
+                {"expr": found, "eval_time": at, "exp_samples": [{"labels": "{}", "value": 0}]}
+            ],
+        }
+        for at in ("3m", "10m", "30m")
+    ]
+    (tmp_path / "tests.yml").write_text(
+        yaml.safe_dump({"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests})
+    )
+    assert "SUCCESS" in promtool("test", "rules", tmp_path / "tests.yml")
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_both_rules_of_failures_have_the_share_and_the_least_count(name: str) -> None:
+    (rule,) = (one for one in ALL_RULES if one.name == name)
+    assert (rule.op, rule.threshold) == (">", 0.1)
+    assert rule.guard is not None
+    assert rule.guard.promql.endswith(">= 9.5)")
 
 
 @each

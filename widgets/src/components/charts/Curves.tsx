@@ -67,6 +67,7 @@ export function Curves({ store, names, ends, earlier, now }: {
   const [options, setOptions] = useState<CurveOptions>({ ranks: false, log: false, x: "step" });
   const many = Math.max(0, ...names.map((n) => store.metrics.tracks.get(n)?.size ?? 0)) > 1;
   const followed = ends.filter((end) => store.metrics.lastTime * 1000 > end);
+  const repeated = names.some((name) => [...(store.metrics.tracks.get(name)?.values() ?? [])].some((track) => !track.ascends));
   const toggle = (label: string, on: boolean, change: Partial<CurveOptions>): JSX.Element => (
     <button type="button" class="mlp-toggle" aria-pressed={on} onClick={() => setOptions({ ...options, ...change })}>
       {label}
@@ -84,7 +85,10 @@ export function Curves({ store, names, ends, earlier, now }: {
       </div>
       {earlier ? <Earlier attempts={ends.length} /> : null}
       {followed.length ? (
-        <p class="mlp-dim mlp-attempts">{t("A dashed line shows where another attempt began to report. The attempts before it ended {times}.", { times: followed.slice(-3).map((end) => clock(end, now)).join(t(", ")) })}</p>
+        <p class="mlp-dim mlp-attempts">
+          {t("A dashed line shows where another attempt began to report. The attempts before it ended {times}.", { times: followed.slice(-3).map((end) => clock(end, now)).join(t(", ")) })}
+          {repeated && options.x === "step" ? <> {t("Repeated steps show the newest attempt; By time shows all attempts.")}</> : null}
+        </p>
       ) : null}
       <div class="mlp-charts">
         {names.map((name) => (

@@ -1,10 +1,10 @@
 /** uPlot fed from a job's metric store; follows size and theme, draws at most once a frame. */
 import uPlot from "uplot";
-import { attemptEnds, breaks } from "../../core/charts/attempts";
+import { attemptEnds, breaks, latest } from "../../core/charts/attempts";
 import { mean, nearer, perRank, positive, whole, type Aligned, type Range } from "../../core/charts/decimate";
 import { metric as show, trim } from "../../core/format/format";
 import { t } from "../../core/format/language";
-import { elapsed, STEPS, stepsOf, tickWords } from "../../core/format/timeaxis";
+import { elapsed, placesOf, STEPS, stepsOf, tickWords } from "../../core/format/timeaxis";
 import type { JobStore } from "../../core/stream/jobstore";
 import type { Track, XMode } from "../../core/charts/series";
 import { onThemeChange } from "../basics/hooks";
@@ -84,6 +84,9 @@ export class Chart implements Keyed {
   private breaks: number[] = [];
   private readonly undo: (() => void)[] = [];
   private cursor: number | null = null;
+  private shown: [number, Track][] = [];
+  /** Of which points and attempts `shown` was made. */
+  private tracksKey = "";
 
   constructor(
     private readonly host: HTMLElement,
@@ -140,8 +143,16 @@ export class Chart implements Keyed {
   }
 
   private tracks(): [number, Track][] {
-    const ranks = [...(this.store.metrics.tracks.get(this.name) ?? new Map<number, Track>())];
-    return ranks.sort((a, b) => a[0] - b[0]);
+    const { metrics, view } = this.store;
+    const ends = attemptEnds(view.events);
+    const key = `${metrics.version}/${metrics.shape}/${ends.length}`;
+    if (key !== this.tracksKey) {
+      this.tracksKey = key;
+      const ranks = [...(metrics.tracks.get(this.name) ?? new Map<number, Track>())].sort((a, b) => a[0] - b[0]);
+      const shown = this.options.x === "time" ? ranks.map(([, track]) => track) : latest(ranks.map(([, track]) => track), ends);
+      this.shown = ranks.map(([rank], i) => [rank, shown[i] as Track]);
+    }
+    return this.shown;
   }
 
   private data(tracks: [number, Track][], width: number): Aligned {
@@ -324,10 +335,11 @@ export function few(u: uPlot, s: number): boolean {
 /** Both axes; `time` where seconds run along x. */
 export function axes(c: Colors, time: boolean): uPlot.Axis[] {
   const axis = { stroke: c.text, font: c.font, grid: { stroke: c.grid, width: 1 }, ticks: { show: false }, gap: 4 };
+  const along: uPlot.Axis = { ...axis, size: 22, space: 70, splits: (_u, _i, min, max, step, space) => placesOf(min, max, step, space) };
   return [
     time
-      ? { ...axis, size: 22, space: 70, incrs: STEPS, values: (_u, v) => tickWords(v) }
-      : { ...axis, size: 22, space: 70, incrs: (u) => stepsOf(u.data[0]), values: (_u, v) => v.map(short) },
+      ? { ...along, incrs: STEPS, values: (_u, v) => tickWords(v) }
+      : { ...along, incrs: (u) => stepsOf(u.data[0]), values: (_u, v) => v.map(short) },
     { ...axis, size: Y_AXIS, space: 28, values: (_u, v) => v.map((n) => (n === null ? "" : show(n))) },
   ];
 }

@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { JobStore } from "../../core/stream/jobstore";
 import { bytes } from "../../core/format/format";
 import type { Line, Missing } from "../../core/stream/logs";
+import { tracebackLines } from "../../core/stream/tracebacks";
 import type { Job } from "../../core/service/wire";
 import { withMarks } from "../../core/charts/attempts";
 import { commandName } from "../../core/jobs/runs";
@@ -71,6 +72,7 @@ export function LogTail({ job, store, rank, onRank, settled, known, ends, earlie
     () => withMarks(rank === null && !errOnly ? lines : lines.filter((l) => (rank === null || l.rank === rank) && (!errOnly || l.err)), ends),
     [lines, lines.length, version, rank, errOnly, ends],
   );
+  const errors = useMemo(() => tracebackLines(lines), [lines, lines.length, version]);
   useEffect(() => {
     const el = box.current;
     if (!el) return undefined;
@@ -111,7 +113,7 @@ export function LogTail({ job, store, rank, onRank, settled, known, ends, earlie
             </select>
           </label>
           <button type="button" class="mlp-toggle" aria-pressed={errOnly} onClick={() => setErrOnly(!errOnly)}>
-            {t("Errors only")}
+            {t("stderr only")}
           </button>
           {settled ? null : (
             <button type="button" class="mlp-toggle" aria-pressed={follow} onClick={() => setFollow(!follow)}>
@@ -123,16 +125,16 @@ export function LogTail({ job, store, rank, onRank, settled, known, ends, earlie
       {earlier ? <Earlier attempts={ends.length} /> : null}
       <div ref={box} class={settled ? "mlp-log mlp-log-settled" : "mlp-log"} role="log" aria-live="off" aria-label={t("Log lines")} tabIndex={0} onScroll={scrolled}>
         {shown.length === 0 ? (
-          <p class="mlp-log-none">{!known ? t("Loading") : errOnly ? t("Nothing on the error output") : silence(rank, settled)}</p>
+          <p class="mlp-log-none">{!known ? t("Loading") : errOnly ? t("Nothing on stderr") : silence(rank, settled)}</p>
         ) : (
           // rows keep their place by padding alone: a moved layer of its own is at times not painted by Chromium
           <div class="mlp-log-all" style={{ height: `${total}px`, paddingTop: `${first * ROW}px` }}>
             {shown.slice(first, last).map((line) => "attempt" in line ? (
               <div key={line.key} class="mlp-line mlp-line-attempt">{t("Attempt {n}", { n: line.attempt })}</div>
             ) : (
-              <div key={line.id} class={line.err ? "mlp-line mlp-line-err" : "mlp-line"} title={line.time}>
+              <div key={line.id} class={errors.has(line.id) ? "mlp-line mlp-line-err" : "mlp-line"} title={line.err ? `${line.time} stderr` : line.time}>
                 {several ? <span class="mlp-line-rank">{line.rank}</span> : null}
-                <span class="mlp-line-mark" aria-label={line.err ? t("error output") : undefined}>{line.err ? "!" : ""}</span>
+                <span class="mlp-line-mark" role={errors.has(line.id) ? "img" : undefined} aria-label={errors.has(line.id) ? t("traceback") : undefined}>{errors.has(line.id) ? "!" : ""}</span>
                 <span class="mlp-line-text">{line.text}</span>
               </div>
             ))}

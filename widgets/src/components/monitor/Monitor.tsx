@@ -78,6 +78,7 @@ export function Monitor({ client, live, user, name, page, onAction }: MonitorPro
         </p>
       ) : null}
       <JobFacts job={job} now={now} client={page ? client : null} />
+      {job.note && !page ? <p class="mlp-own-note"><span class="mlp-dim">{t("Note")}</span> {job.note}</p> : null}
       <StateReason job={job} view={view} />
       <UnusedGpus client={client} job={job} disabled={view.saved !== null || view.connection === "refused"} onKept={(kept) => live.store.job(kept)} />
       <LoginNote view={view} client={client} live={live} />

@@ -11,7 +11,7 @@ export function Stages({ attempts, now }: { attempts: JobAttempt[]; now: number 
   const shown = told(attempts);
   if (!shown.length) return null;
   return (
-    <div class="mlp-stages" role="group" aria-label={t("Where the time went, up to its first line")}>
+    <div class="mlp-stages" role="group" aria-label={t("Time to first output, by step")}>
       {shown.slice(0, MOST).map((attempt) => (
         <One key={attempt.attempt} attempt={attempt} alone={shown.length === 1} now={now} />
       ))}
@@ -55,7 +55,7 @@ const words = (part: Part): string =>
 function headline(attempt: JobAttempt, way: Part[]): string {
   const span = spanWords(whole(way));
   const last = attempt.stages.at(-1)?.stage;
-  if (last === "first-line") return t("{span} until its first line", { span });
+  if (last === "first-line") return t("{span} to first output", { span });
   if (last === "started") return t("{span} until it ran; it has written nothing yet", { span });
   return attempt.ended === null ? t("{span} so far", { span }) : t("{span}; it never ran", { span });
 }

@@ -169,7 +169,7 @@ export function FailureBox({ job, onRank }: { job: Job; onRank: (rank: number) =
         </p>
         {failure.message ? <p>{failure.message}</p> : null}
         {failure.remedy ? <p class="mlp-remedy"><b>{t("{text}.", { text: capital(failure.remedy) })}</b></p> : null}
-        {failure.tail ? <Tail text={asTerminal(failure.tail)} label={t("Last lines of its error output")} /> : null}
+        {failure.tail ? <Tail text={asTerminal(failure.tail)} label={t("Last lines on stderr")} /> : null}
       </div>
     </section>
   );

@@ -1,7 +1,7 @@
 /** Attempts of a job, from its timeline: where in its log and its curves another one began. Pure. */
 import { lower } from "./decimate";
 import { ms } from "../format/format";
-import type { Track, XMode } from "./series";
+import { Track, type XMode } from "./series";
 import type { Event as JobEvent } from "../service/wire";
 
 const BEGINS = new Set(["starting", "running"]);
@@ -20,6 +20,40 @@ export function attemptEnds(events: JobEvent[]): number[] {
     }
   }
   return ends;
+}
+
+/**
+ * Tracks for an axis of steps: where an attempt resumed at an earlier step, only its own reports of the repeated steps stay.
+ * If steps also go back within an attempt, the tracks are returned as they are.
+ */
+export function latest(tracks: Track[], ends: number[]): Track[] {
+  if (!ends.length || tracks.every((t) => t.ascends)) return tracks;
+  // the lowest step of each attempt, by any rank
+  const lowest = new Array<number>(ends.length + 1).fill(Number.POSITIVE_INFINITY);
+  for (const track of tracks) {
+    let [attempt, before] = [0, Number.NEGATIVE_INFINITY];
+    for (let i = 0; i < track.n; i += 1) {
+      const step = track.step[i] as number;
+      const of = attempt;
+      while (attempt < ends.length && (track.time[i] as number) * 1000 > (ends[attempt] as number)) attempt += 1;
+      if (attempt === of && step < before) return tracks;
+      before = step;
+      lowest[attempt] = Math.min(lowest[attempt] as number, step);
+    }
+  }
+  const bounds = lowest.map((_, attempt) => Math.min(...lowest.slice(attempt + 1), Number.POSITIVE_INFINITY));
+  const kept = tracks.map((track) => {
+    const made = new Track();
+    let attempt = 0;
+    for (let i = 0; i < track.n; i += 1) {
+      while (attempt < ends.length && (track.time[i] as number) * 1000 > (ends[attempt] as number)) attempt += 1;
+      const step = track.step[i] as number;
+      if (step < (bounds[attempt] as number)) made.push(step, track.time[i] as number, track.value[i] as number, Number.POSITIVE_INFINITY);
+    }
+    made.last = track.last;
+    return made;
+  });
+  return kept;
 }
 
 /** The x values at which the first point of a new attempt is; none for an attempt that reported nothing. */

@@ -19,6 +19,20 @@ const WHOLE = PARTS.filter(Number.isInteger);
 /** Steps between ticks of an axis without a unit: whole numbers where all values are, as epochs. */
 export const stepsOf = (values: ArrayLike<number | null>): number[] => (Array.from(values).every((x) => x === null || Number.isInteger(x)) ? WHOLE : PARTS);
 
+/** Tuning: pixels between the label at the end of an axis and the one before it, so that they do not touch. */
+const APART = 46;
+
+/** Places of the labels of an x axis: multiples of a step that is `space` pixels wide, and the end of the axis. */
+export function placesOf(min: number, max: number, step: number, space: number): number[] {
+  const found: number[] = [];
+  for (let i = Math.ceil(min / step - 1e-9); i * step < max; i += 1) {
+    // without the last digits of a product, as 3 * 0.1 has them
+    const at = Number((i * step).toPrecision(12));
+    if (((max - at) / step) * space >= APART) found.push(at);
+  }
+  return [...found, max];
+}
+
 /** Labels of an axis: seconds, minutes, hours or days for all of its ticks, by the largest. */
 export function tickWords(ticks: (number | null)[]): string[] {
   const known = ticks.filter((t): t is number => t !== null);

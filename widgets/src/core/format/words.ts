@@ -9,7 +9,7 @@ const EVENTS: Record<string, () => string> = {
   changed: () => t("changed"), requeued: () => t("requeued"), resize: () => t("resize"), resized: () => t("resized"), finishing: () => t("finishing"), finished: () => t("finished"),
   failed: () => t("failed"), cancelling: () => t("cancelling"), cancelled: () => t("cancelled"), deleting: () => t("deleting"),
   started: () => t("started"), waiting: () => t("waiting"), "metrics-full": () => t("metrics full"), "metrics-lost": () => t("metrics lost"), "metrics-names": () => t("too many metrics"), runtime: () => t("runtime changed"),
-  created: () => t("pods made"), bound: () => t("nodes found"), pulled: () => t("images ready"), "first-line": () => t("first line"),
+  created: () => t("pods made"), bound: () => t("nodes found"), pulled: () => t("images ready"), "first-line": () => t("first output"),
   "start-failed": () => t("start failed"), "output-lost": () => t("output lost"), "storage-full": () => t("storage full"),
   "memory-killed": () => t("killed for memory"), "program-changed": () => t("script changed"),
   "attempt-failed": () => t("attempt failed"), ended: () => t("attempt ended"), asked: () => t("asked"),

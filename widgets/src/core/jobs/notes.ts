@@ -14,3 +14,7 @@ export function noteOf(job: Pick<Job, "phase" | "message" | "position" | "expect
   }
   return job.phase === "running" && job.progress ? `${job.progress} %` : job.message;
 }
+
+/** The owner's note in one line, then what is worth saying of the job. */
+export const lineOf = (job: Parameters<typeof noteOf>[0] & Partial<Pick<Job, "note">>, now: number): string =>
+  [job.note?.replace(/\s+/g, " ").trim(), noteOf(job, now)].filter(Boolean).join(" · ");

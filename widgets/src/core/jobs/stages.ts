@@ -20,7 +20,7 @@ const LABELS: Record<StageName, () => string> = {
   bound: () => t("Finding their nodes"),
   pulled: () => t("Images and containers"),
   started: () => t("Starting its program"),
-  "first-line": () => t("Until its first line"),
+  "first-line": () => t("Waiting for output"),
 };
 /** What is waited for until a stage. */
 export const partWord = (stage: StageName): string => (Object.hasOwn(LABELS, stage) ? LABELS[stage]() : stage);

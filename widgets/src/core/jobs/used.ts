@@ -31,5 +31,9 @@ export const reportedWords = (job: { ranks: Pick<Rank, "reported">[] }): string 
 /** How much memory earlier runs used, and what `auto` would take; "" where none are known. */
 export function memoryWords(of: MemoryOfEarlierRuns | null | undefined): string {
   if (!of?.text) return "";
-  return t("{text}; --ram auto takes {fitting}", { text: of.text.charAt(0).toUpperCase() + of.text.slice(1), fitting: ram(of.fitting) });
+  const told = { text: of.text.charAt(0).toUpperCase() + of.text.slice(1), fitting: ram(of.fitting), difference: ram(Math.abs(of.fitting - of.asked)) };
+  if (of.fitting === of.asked) return t("{text}; --ram auto requests the same amount", told);
+  return of.fitting < of.asked
+    ? t("{text}; --ram auto requests {fitting}, {difference} less", told)
+    : t("{text}; --ram auto requests {fitting}, {difference} more, because it adds a margin", told);
 }

@@ -49,6 +49,25 @@ export const knownOf = (found: OverTime): boolean[] => found.samples.map((count)
 /** Whether the service ran at any time of the span. */
 export const isKnown = (found: OverTime): boolean => found.samples.some((count) => count > 0);
 
+/** Tuning: steps that an axis has at least, so that a few samples are not as wide as days. */
+const FEWEST_STEPS = 12;
+
+/** The first step in which the service ran; 0 where it ran from the begin of the span on. */
+export const firstKnown = (found: OverTime): number => Math.max(0, found.samples.findIndex((count) => count > 0));
+
+/** The answer without the steps before the first sample: a new hub has nothing to draw there. */
+export function fromFirstKnown(found: OverTime): OverTime {
+  const number = found.samples.length;
+  const from = Math.max(0, Math.min(firstKnown(found), number - FEWEST_STEPS));
+  if (!from) return found;
+  // each list of an answer, at any depth, has one value for each step
+  const cut = (value: unknown): unknown =>
+    Array.isArray(value)
+      ? value.length === number && value.every((one) => one === null || typeof one === "number") ? value.slice(from) : value.map(cut)
+      : value && typeof value === "object" ? Object.fromEntries(Object.entries(value).map(([key, one]) => [key, cut(one)])) : value;
+  return { ...(cut(found) as OverTime), since: new Date(Date.parse(found.since) + from * found.step * 1000).toISOString() };
+}
+
 const percent = (part: Values, of: Values): Values => part.map((value, at) => (value === null || !of[at] ? null : (100 * value) / (of[at] ?? 1)));
 const sums = (...all: Values[]): Values => (all[0] ?? []).map((_, at) => (all.some((one) => one[at] === null) ? null : all.reduce((sum, one) => sum + (one[at] ?? 0), 0)));
 const any = (values: Values): boolean => values.some((value) => (value ?? 0) > 0);

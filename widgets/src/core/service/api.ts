@@ -310,7 +310,7 @@ export const paths = {
   jobStream: (user: string, job: string, since: number): string =>
     `/users/${enc(user)}/jobs/${enc(job)}:stream?since=${since}`,
   budgets: (user: string): string => `/users/${enc(user)}/budgets`,
-  budget: (tenant: string): string => `/tenants/${enc(tenant)}/budget`,
+  allBudgets: "/budgets",
   quota: (user: string): string => `/users/${enc(user)}/quota`,
   idleServers: (user: string): string => `/users/${enc(user)}/idle_servers`,
   keepServer: (user: string): string => `/users/${enc(user)}/idle_servers:keep`,

@@ -17,6 +17,9 @@ export const severityWord = (severity: Alert["severity"]): string =>
 /** The value beside its threshold, as "91% > 80%". */
 export const valueWords = (one: Alert): string => `${one.value} ${one.below ? "<" : ">"} ${one.threshold}`;
 
+/** The headline of a rule, or its name where the rule is gone. */
+export const titleOf = (board: AlertBoard, rule: string): string => board.rules.find((one) => one.name === rule)?.title ?? rule;
+
 /** The section of the documentation about a rule; `base` is the address of the pages, with a slash at its end. */
 export const runbook = (base: string, rule: string): string => `${base}docs/reference/alerts#${rule.toLowerCase()}`;
 

@@ -48,7 +48,7 @@ const SHORT = 12;
 /** What is known of the chain of hashes: its head, when it was written outside, when it was checked. */
 export function chainWords(head: AuditHead, now: number): string {
   if (head.link === null || head.hash === null) return t("The log has no chain yet.");
-  const written = head.written === null ? t("not written outside of the database yet") : t("link {n} written outside of the database {time}", { n: head.written_link ?? 0, time: clock(head.written, now) });
+  const written = head.written === null ? t("not copied outside the database yet") : t("link {n} copied outside the database {time}", { n: head.written_link ?? 0, time: clock(head.written, now) });
   const checked = head.checked === null ? t("never checked: run mlp-hub audit --verify") : head.sound ? t("checked {time}: no break", { time: clock(head.checked, now) }) : t("checked {time}: entries were changed or removed; run mlp-hub audit --verify", { time: clock(head.checked, now) });
   return [t("Head of the chain: link {n}, {hash}", { n: head.link, hash: head.hash.slice(0, SHORT) }), written, checked].join(" · ");
 }

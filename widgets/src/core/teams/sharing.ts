@@ -64,7 +64,7 @@ export function moveWords(move: Tenant["move"]): string {
 /** "Guarantee lowered since 14:20 ...": what an idle tenant lends beyond what it is configured to; empty when all of it holds. */
 export function loweredWords(tenant: Tenant, now: number): string {
   if (!tenant.lowered) return "";
-  return t("Guarantee lowered to {percent}% since {time}, because the team was idle for a long time. It is restored as soon as one of its jobs waits or one of its notebook servers starts", {
+  return t("Guarantee lowered to {percent} % since {time}, because the team was idle for a long time. It is restored as soon as one of its jobs waits or one of its notebook servers starts", {
     percent: trim(tenant.lowered.share * 100, 0), time: clock(tenant.lowered.since, now),
   });
 }

@@ -9,7 +9,7 @@ import { priorityName } from "../../core/jobs/decisions";
 import { duration, sizeWords } from "../../core/format/format";
 import { liveJob, type LiveJob } from "../../core/stream/live";
 import { keepingWords } from "../../core/jobs/keeping";
-import { noteOf } from "../../core/jobs/notes";
+import { lineOf } from "../../core/jobs/notes";
 import { hasFinished } from "../../core/accounts/firststeps";
 import { isFinal, isWaiting, workersWords } from "../../core/jobs/phase";
 import { reference, title } from "../../core/jobs/runs";
@@ -51,7 +51,7 @@ export function JobsPage(): JSX.Element {
   const columns: Column<Job>[] = [
     { title: t("Name"), cell: (j) => <Named job={j} />, kind: "name" },
     { title: t("State"), cell: (j) => <StateBadge phase={j.phase} reason={j.reason} />, kind: "tight" },
-    { title: t("Note"), hideTitle: true, cell: (j) => <span class="mlp-clip" title={noteOf(j, now)}>{noteOf(j, now)}</span>, kind: "grow" },
+    { title: t("Note"), hideTitle: true, cell: (j) => <span class="mlp-clip" title={lineOf(j, now)}>{lineOf(j, now)}</span>, kind: "grow" },
     { title: t("Team"), cell: (j) => j.tenant, kind: "low" },
     { title: t("Shape"), cell: (j) => [j.runtime, workersWords(j), sizeWords(j)].join(t(", ")), kind: "low" },
     { title: t("Time"), cell: (j) => timing(j, now), kind: "num" },
@@ -63,7 +63,7 @@ export function JobsPage(): JSX.Element {
   const samples = jobs.data && !state && !jobs.data.next && !stepsLeft(session.username, hasFinished(items)) ? <Samples /> : null;
   return (
     <>
-      <PageHead title={t("Jobs")} sub={jobs.data ? (jobs.data.next ? n("1 job (the newest), {busy} not ended", "{n} jobs (the newest), {busy} not ended", items.length, { busy }) : n("1 job, {busy} not ended", "{n} jobs, {busy} not ended", items.length, { busy })) : undefined}>
+      <PageHead title={t("Jobs")} sub={jobs.data ? (jobs.data.next ? n("1 job (the newest), {busy} active", "{n} jobs (the newest), {busy} active", items.length, { busy }) : n("1 job, {busy} active", "{n} jobs, {busy} active", items.length, { busy })) : undefined}>
         <Select
           label={t("State")}
           name="state"
@@ -150,13 +150,16 @@ function SweepHere({ live }: { live: LiveJob }): JSX.Element | null {
 
 function Below({ live, user, name }: { live: LiveJob; user: string; name: string }): JSX.Element | null {
   const { client } = useHub();
-  if (!useView(live.store).job) return null;
+  const { job } = useView(live.store);
+  if (!job) return null;
+  // before its first attempt it has no directory
+  const begun = !isWaiting(job.phase) || job.restarts > 0 || job.started_at !== null;
   return (
     <>
       <SteerHere live={live} />
       <RegisterModel live={live} user={user} name={name} />
       <RunDetails user={user} name={name} />
-      <Files client={client} of={paths.job(user, name)} every={FILES_EVERY} />
+      {begun ? <Files client={client} of={paths.job(user, name)} every={FILES_EVERY} /> : null}
     </>
   );
 }

@@ -9,6 +9,7 @@ import { paths, words, type Client } from "../../core/service/api";
 import { ago, duration, ms, sizeWords, starts } from "../../core/format/format";
 import { priorityName } from "../../core/jobs/decisions";
 import { backoff } from "../../core/stream/stream";
+import { countWords } from "../../core/jobs/queuecounts";
 import { isWaiting } from "../../core/jobs/phase";
 import { orderWords, policyWords } from "../../core/format/policy";
 import { capital, reasonWords, unknownStart } from "../../core/format/reasons";
@@ -21,7 +22,7 @@ import { PageHead, Select } from "../../components/basics/form";
 import { Named } from "./Jobs";
 import { maySteer, Steer } from "./Steer";
 import { href, Link } from "../shared/address";
-import { n, t } from "../../core/format/language";
+import { t } from "../../core/format/language";
 
 /** Also without a hint the page asks now and then: a hint may have been lost. */
 const EVERY = 15_000;
@@ -244,12 +245,10 @@ export function QueuePage(): JSX.Element {
   const total = queue.data?.total ?? rows.length;
   const busy = (owners.data?.items ?? []).filter((one) => one.running || one.waiting || one.cpu_inuse || one.gpu_inuse).map((one) => one.name);
   const tenants = [...new Set([...rows.map((e) => e.tenant), ...busy, ...(tenant ? [tenant] : [])])].sort();
-  const waiting = total - rows.filter((e) => !isWaiting(e.phase)).length;
   const policy = scheduling.data ? t("policy {name}", { name: policyWords(scheduling.data.policy) }) : "";
-  const running = total - waiting;
   return (
     <>
-      <PageHead title={t("Queue")} sub={queue.data ? [n("1 running, {waiting} waiting", "{n} running, {waiting} waiting", running, { waiting }), policy].filter(Boolean).join(" · ") : undefined}>
+      <PageHead title={t("Queue")} sub={queue.data ? [countWords(rows, total).join(t(", ")), policy].filter(Boolean).join(" · ") : undefined}>
         <span class="mlp-dim mlp-live" data-live={live}>{live ? t("Live") : t("Reconnecting")}</span>
         <Select label={t("Team")} name="tenant" hideLabel value={tenant} onChange={setTenant} options={[["", t("All teams")], ...tenants.map((name) => [name, name] as [string, string])]} />
       </PageHead>

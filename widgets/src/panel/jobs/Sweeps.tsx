@@ -42,7 +42,7 @@ export function SweepsPage(): JSX.Element {
   const busy = items.filter((s) => !hasEnded(s)).length;
   return (
     <>
-      <PageHead title={t("Sweeps")} sub={sweeps.data ? n("1 sweep, {busy} not ended", "{n} sweeps, {busy} not ended", items.length, { busy }) : undefined} />
+      <PageHead title={t("Sweeps")} sub={sweeps.data ? n("1 sweep, {busy} active", "{n} sweeps, {busy} active", items.length, { busy }) : undefined} />
       {sweeps.error ? <ErrorBox error={sweeps.error} retry={() => void sweeps.reload()} /> : null}
       {!sweeps.data ? (
         sweeps.error ? null : <Loading what={t("Loading sweeps")} lines={6} />

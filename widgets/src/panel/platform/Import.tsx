@@ -38,16 +38,21 @@ export function Import({ done, close }: { done: () => Promise<void>; close: () =
   const todo = people ? lots(people) : [];
   const doing = at !== null;
 
+  /** Which choice of a file is the newest: the answer of an earlier one may come later. */
+  const newest = useRef(0);
   const look = async (file: File | undefined): Promise<void> => {
+    newest.current += 1;
+    const mine = newest.current;
     setError(null);
     setPeople(null);
     setOver(false);
     if (!file) return;
     try {
       const csv = decoded(await file.arrayBuffer());
-      setPeople((await client.post<PeopleImported>(paths.importPeople, { csv, dry_run: true })).people);
+      const { people: found } = await client.post<PeopleImported>(paths.importPeople, { csv, dry_run: true });
+      if (mine === newest.current) setPeople(found);
     } catch (e) {
-      setError(e);
+      if (mine === newest.current) setError(e);
     }
   };
   // lot by lot: what was done is shown with its passwords though a later one fails

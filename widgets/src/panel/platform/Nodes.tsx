@@ -126,8 +126,8 @@ export function NodesPage(): JSX.Element {
             <div class="mlp-card-head">
               <h2>{node.name}</h2>
               <State node={node} />
-              <button type="button" class="mlp-button mlp-small mlp-head-end" aria-label={isDrained(node) ? t("Out of service: {name}", { name: node.name }) : t("Take out of service: {name}", { name: node.name })} onClick={() => setDraining(node.name)}>
-                {isDrained(node) ? t("Out of service") : t("Take out of service")}
+              <button type="button" class="mlp-button mlp-small mlp-head-end" aria-label={isDrained(node) ? t("Put back into service …: {name}", { name: node.name }) : t("Take out of service: {name}", { name: node.name })} onClick={() => setDraining(node.name)}>
+                {isDrained(node) ? t("Put back into service …") : t("Take out of service")}
               </button>
               <span class="mlp-dim">{[n("1 core", "{n} cores", node.cpu), ram(node.ram), ...(node.gpu ? [gpus(node.gpu, node.gpu_kind)] : [])].join(t(", "))}</span>
             </div>

@@ -65,9 +65,9 @@ function Figures({ all, asked, alerts }: { all: Overview; asked: number; alerts:
   return (
     <ul class="mlp-figures" aria-label={t("Running and waiting work")}>
       <Figure value={all.running} label={n("job runs", "jobs run", all.running)} to={queue} />
-      <Figure value={all.waiting} label={n("waits", "wait", all.waiting)} to={queue} more={all.suspended ? t("{n} suspended", { n: all.suspended }) : ""} />
+      <Figure value={all.waiting} label={n("job waits", "jobs wait", all.waiting)} to={queue} more={all.suspended ? t("{n} suspended", { n: all.suspended }) : ""} />
       <Figure value={all.servers} label={n("notebook server", "notebook servers", all.servers)} to={href("admin", "nodes")} more={all.servers_waiting ? t("{n} waiting", { n: all.servers_waiting }) : ""} />
-      <Figure value={all.apps} label={n("app runs", "apps run", all.apps)} to={queue} more={[all.replicas ? n("1 replica", "{n} replicas", all.replicas) : "", all.apps_failing ? t("{n} in error", { n: all.apps_failing }) : ""].filter(Boolean).join(" · ")} />
+      <Figure value={all.apps} label={n("app runs", "apps run", all.apps)} to={queue} more={[all.replicas ? n("1 replica", "{n} replicas", all.replicas) : "", all.replicas_waiting ? t("{n} waiting", { n: all.replicas_waiting }) : "", all.apps_failing ? t("{n} in error", { n: all.apps_failing }) : ""].filter(Boolean).join(" · ")} />
       <Figure value={`${all.nodes_open}/${all.nodes}`} label={t("nodes accept work")} to={href("admin", "nodes")} more={all.nodes_up < all.nodes ? t("{n} down", { n: all.nodes - all.nodes_up }) : ""} />
       <Figure
         value={alerts ? alerts.firing : "–"}
@@ -161,6 +161,7 @@ const what = (e: QueueEntry): JSX.Element =>
   );
 
 function Waiting({ all, now }: { all: Overview; now: number }): JSX.Element {
+  const waiting = all.reasons.reduce((sum, one) => sum + one.count, 0);
   const columns: Column<QueueEntry>[] = [
     { title: t("Waits longest"), kind: "name", cell: what },
     { title: t("User"), cell: (e) => e.user },
@@ -176,11 +177,11 @@ function Waiting({ all, now }: { all: Overview; now: number }): JSX.Element {
           <Link to={href("admin", "queue")}>{t("The queue")}</Link>
         </span>
       </div>
-      {all.waiting ? (
+      {all.longest.length ? (
         <>
           <ul class="mlp-reasons" aria-label={t("Reasons")}>
             {all.reasons.map((one) => (
-              <Reason key={one.reason} of={one} all={all.waiting} />
+              <Reason key={one.reason} of={one} all={waiting} />
             ))}
           </ul>
           <Table stack caption={t("Longest waits")} columns={columns} rows={all.longest} rowKey={(e) => `${e.kind} ${e.user}/${reference(e)}`} />

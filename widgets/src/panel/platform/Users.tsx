@@ -58,7 +58,7 @@ export function UsersPage(): JSX.Element {
     clear();
   };
   const columns: Column<User>[] = [
-    { title: t("User"), cell: (u) => <b class="mlp-plain">{u.username}</b>, kind: "name" },
+    { title: t("User"), cell: (u) => (u.new ? <b class="mlp-plain">{u.username}</b> : <Link to={href("admin", "users", u.username)}>{u.username}</Link>), kind: "name" },
     {
       title: t("State"),
       kind: "tight",

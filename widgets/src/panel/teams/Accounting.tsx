@@ -9,8 +9,8 @@ import { trim } from "../../core/format/format";
 import { t } from "../../core/format/language";
 import { amountOf, barsOf, fileName, filePath, HOUR_S, linesPath, monthsUntil, shownOf, splitsOf, usedOf, type Shown, type Whose } from "../../core/teams/accounting";
 import { column } from "../../core/teams/money";
-import { ApiError, paths, type Client } from "../../core/service/api";
-import type { BudgetState, UsageLine, UsageLines } from "../../core/service/wire";
+import { paths, type Client } from "../../core/service/api";
+import type { BudgetState, Session, UsageLine, UsageLines } from "../../core/service/wire";
 import { useHub } from "../shared/context";
 
 const EVERY = 60_000;
@@ -45,26 +45,22 @@ const shown = (line: UsageLine, split: string): string => {
   return split === "user" && !value ? t("former members") : value;
 };
 
-/** The budget of a team; null where it has none. */
-export async function budgetOf(client: Client, tenant: string): Promise<BudgetState | null> {
-  try {
-    return await client.get<BudgetState>(paths.budget(tenant));
-  } catch (error) {
-    if (error instanceof ApiError && error.reason === "NotFound") return null;
-    throw error;
-  }
+/** The budget of a team; null where it has none. Of a list, which a person without any may ask for too: a single one would be refused. */
+export async function budgetOf(client: Client, session: Session, tenant: string): Promise<BudgetState | null> {
+  const { items } = await client.list<BudgetState>(session.admin ? paths.allBudgets : paths.budgets(session.username));
+  return items.find((one) => one.tenant === tenant) ?? null;
 }
 
 /** The budgets that belong to a page of usage: of one's teams, of one team, or of all. */
-async function budgetsOf(client: Client, whose: Whose): Promise<BudgetState[]> {
-  if (whose === "all") return (await client.list<BudgetState>("/budgets")).items;
+async function budgetsOf(client: Client, session: Session, whose: Whose): Promise<BudgetState[]> {
+  if (whose === "all") return (await client.list<BudgetState>(paths.allBudgets)).items;
   if ("user" in whose) return (await client.list<BudgetState>(paths.budgets(whose.user))).items;
-  const found = await budgetOf(client, whose.tenant);
+  const found = await budgetOf(client, session, whose.tenant);
   return found ? [found] : [];
 }
 
 export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
-  const { client } = useHub();
+  const { client, session } = useHub();
   const now = useNow(EVERY);
   const [month, setMonth] = useState("");
   const by = splitsOf(whose);
@@ -72,7 +68,7 @@ export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
   const key = typeof whose === "string" ? whose : JSON.stringify(whose);
   const days = useLoad(`accounting days ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, ["day"])), EVERY);
   const owners = useLoad(`accounting ${key} ${month}`, () => client.get<UsageLines>(linesPath(whose, month, by)), EVERY);
-  const budgets = useLoad(`budgets ${key}`, () => budgetsOf(client, whose), EVERY);
+  const budgets = useLoad(`budgets ${key}`, () => budgetsOf(client, session, whose), EVERY);
   const title = typeof whose === "string" ? t("Usage of all") : "tenant" in whose ? t("Usage of {tenant}", { tenant: whose.tenant }) : t("Usage");
   const error = days.error ?? owners.error;
   const found = owners.data;
@@ -97,10 +93,37 @@ export function AccountingPage({ whose }: { whose: Whose }): JSX.Element {
           <BudgetBars budgets={budgets.data} named={typeof whose === "string" || "user" in whose} />
         </section>
       ) : null}
+      {session.admin && found && budgets.data ? <HowToSet base={client.base} whose={whose} priced={found.currency !== null} any={budgets.data.length > 0} /> : null}
       {found?.lines.length && days.data ? <Days found={days.data} /> : null}
       {found?.lines.length ? <Owners found={found} by={by} /> : null}
       {found?.nodes ? <NodesUse found={found} /> : null}
     </>
+  );
+}
+
+/** How a platform admin sets prices and budgets, where some are missing. */
+function HowToSet({ base, whose, priced, any }: { base: string; whose: Whose; priced: boolean; any: boolean }): JSX.Element | null {
+  if (priced && any) return null;
+  const tenant = typeof whose !== "string" && "tenant" in whose ? whose.tenant : "TEAM";
+  const page = (anchor: string, text: string): JSX.Element => <a href={`${base}docs/how-to/costs#${anchor}`}>{text}</a>;
+  return (
+    <section class="mlp-card" aria-label={t("Set up costs")}>
+      <div class="mlp-card-head"><h2>{t("Set up costs")}</h2></div>
+      {priced ? null : (
+        <>
+          <p>{t("This hub has no price list, so it shows no costs and counts no budget. Write one, then set it on the hub's machine:")}</p>
+          <pre class="mlp-diff" tabIndex={0}>mlp-hub prices put prices.json</pre>
+          <p>{page("set-prices", t("Format of the price list"))}</p>
+        </>
+      )}
+      {any ? null : (
+        <>
+          <p>{priced ? t("No budget is set. Set what a team may spend each month:") : t("With a price list, set what a team may spend each month:")}</p>
+          <pre class="mlp-diff" tabIndex={0}>{`mlp-hub budget set ${tenant} 500`}</pre>
+          <p>{page("set-budgets", t("More about budgets"))}</p>
+        </>
+      )}
+    </section>
   );
 }
 

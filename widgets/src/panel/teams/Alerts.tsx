@@ -8,7 +8,7 @@ import { clock } from "../../core/format/format";
 import { n, t } from "../../core/format/language";
 import { paths } from "../../core/service/api";
 import type { Alert, AlertBoard, AlertSilence } from "../../core/service/wire";
-import { grouped, GROUPS, readSilence, runbook, severityWord, SILENCE_LASTS, silenceFieldOf, TONES, valueWords, type Group, type SilenceField } from "../../core/teams/alerts";
+import { grouped, GROUPS, readSilence, runbook, severityWord, SILENCE_LASTS, silenceFieldOf, titleOf, TONES, valueWords, type Group, type SilenceField } from "../../core/teams/alerts";
 import { base, href, Link } from "../shared/address";
 import { useHub, useRun } from "../shared/context";
 import { OwnForm, useForm } from "../shared/OwnForm";
@@ -63,6 +63,7 @@ export function AlertsPage({ tenant }: { tenant?: string }): JSX.Element {
       {!board && !load.error ? <Loading what={t("Loading alerts")} lines={5} /> : null}
       {board && making ? (
         <section class="mlp-card" aria-label={t("Silence alerts")}>
+          <div class="mlp-card-head"><h2>{t("Silence alerts")}</h2></div>
           <SilenceForm key={making.rule + making.tenant} {...(tenant ? { team: tenant } : {})} board={board} begin={making} cancel={() => setMaking(null)} done={() => {
             setMaking(null);
             void load.reload();
@@ -149,7 +150,7 @@ function Silences({ board, tenant, now, reload }: { board: AlertBoard; tenant?: 
   });
   if (!board.silences.length) return null;
   const items = board.silences.map((one): Named => ({ ...one, name: String(one.id) }));
-  const what = (one: AlertSilence): string => [one.rule || t("all alerts"), one.tenant ? t("of team {name}", { name: one.tenant }) : ""].filter(Boolean).join(" ");
+  const what = (one: AlertSilence): string => [one.rule ? titleOf(board, one.rule) : t("All alerts"), one.tenant ? t("Team {name}", { name: one.tenant }) : ""].filter(Boolean).join(" · ");
   const columns: Column<Named>[] = [
     { title: t("Silence"), kind: "name", cell: (one) => <>{what(one)}{one.of_team ? <span class="mlp-dim mlp-under">{t("for the team's admins only")}</span> : null}</> },
     { title: t("Reason"), kind: "grow", cell: (one) => <span class="mlp-wrap">{one.reason}</span> },
@@ -204,7 +205,7 @@ function SilenceForm({ team, board, begin, done, cancel }: { team?: string; boar
     order: ["tenant", "reason"],
     fieldOf: silenceFieldOf,
   });
-  const rules: [string, string][] = [["", t("Each alert")], ...board.rules.map((one): [string, string] => [one.name, one.name])];
+  const rules: [string, string][] = [["", t("Each alert")], ...board.rules.map((one): [string, string] => [one.name, one.title])];
   const noEnd = tried && !lasts;
   return (
     <OwnForm form={{ ...form, submit: (event) => {

@@ -5,9 +5,10 @@ import { Empty, ErrorBox, Loading, Table, type Column } from "../../components/b
 import { PageHead, Select } from "../../components/basics/form";
 import { useLoad, useNow } from "../../components/basics/hooks";
 import { TimeCurvesChart } from "../../components/charts/TimeCurves";
+import { clock } from "../../core/format/format";
 import { t } from "../../core/format/language";
 import { zoneName } from "../../core/format/localtime";
-import { curvesOf, isKnown, knownOf, numbersOf, overTimePath, SPANS, stepText, timesOf, type Span, type TimeCurves } from "../../core/platform/overtime";
+import { curvesOf, firstKnown, fromFirstKnown, isKnown, knownOf, numbersOf, overTimePath, SPANS, stepText, timesOf, type Span, type TimeCurves } from "../../core/platform/overtime";
 import type { OverTime } from "../../core/service/wire";
 import { useHub } from "../shared/context";
 
@@ -25,7 +26,8 @@ export function OverTimePage({ tenant }: { tenant: string | null }): JSX.Element
   const now = useNow(EVERY);
   const [span, setSpan] = useState<Span>("day");
   const state = useLoad(`over time ${tenant ?? ""} ${span}`, () => client.get<OverTime>(overTimePath(tenant, span)), EVERY);
-  const found = state.data;
+  const found = useMemo(() => (state.data ? fromFirstKnown(state.data) : null), [state.data]);
+  const began = state.data ? firstKnown(state.data) : 0;
   const curves = useMemo(() => (found ? curvesOf(found) : []), [found]);
   const known = useMemo(() => (found ? knownOf(found) : []), [found]);
   const times = useMemo(() => (found ? timesOf(found) : []), [found]);
@@ -52,6 +54,7 @@ export function OverTimePage({ tenant }: { tenant: string | null }): JSX.Element
               ))}
             </dl>
           </section>
+          {began && state.data ? <p class="mlp-dim">{t("Nothing was measured before {time}: the service did not run, or the hub is new.", { time: clock((timesOf(state.data)[began] ?? 0) * 1000, now) })}</p> : null}
           <section class="mlp-charts mlp-time-charts" aria-label={t("Curves")}>
             {curves.map((one) => <TimeCurvesChart key={`${one.key} ${span}`} curves={one} times={times} known={known} step={found.step} now={now} />)}
           </section>

@@ -10,7 +10,8 @@ import { COUNTED, heldOf, ROWS } from "../../core/format/dimensions";
 import { ago, bytes, cores, ram } from "../../core/format/format";
 import { remember } from "../../core/accounts/firststeps";
 import { pinned, replicaName } from "../../core/jobs/runs";
-import type { BudgetState, Holding, Usage } from "../../core/service/wire";
+import { capWords } from "../../core/teams/team";
+import type { BudgetState, Holding, MemberCap, Usage } from "../../core/service/wire";
 import { useHub } from "../shared/context";
 import { PageHead } from "../../components/basics/form";
 import { href, hubPage, Link } from "../shared/address";
@@ -72,6 +73,7 @@ export function QuotaPage(): JSX.Element {
             {u.tenant.description ? <span class="mlp-dim">{u.tenant.description}</span> : null}
           </div>
           <QuotaBars tenant={u.tenant} />
+          <OwnCap tenant={u.tenant.name} user={session.username} />
           <BudgetBars budgets={(budgets.data?.items ?? []).filter((one) => one.tenant === u.tenant.name)} />
           <Holdings holdings={u.holdings} linkUser={(user) => user === session.username || session.admin} />
         </section>
@@ -79,6 +81,15 @@ export function QuotaPage(): JSX.Element {
       <Token />
     </>
   );
+}
+
+/** The cap of the reader in a team, where there is one: their jobs wait for it although the team's quota has room. */
+function OwnCap({ tenant, user }: { tenant: string; user: string }): JSX.Element | null {
+  const { client } = useHub();
+  const found = useLoad(`caps ${tenant}`, () => client.list<MemberCap>(paths.caps(tenant)), 60_000);
+  const items = found.data?.items ?? [];
+  const mine = items.find((one) => one.user === user) ?? items.find((one) => one.user === null);
+  return mine ? <p class="mlp-dim">{t("Your cap in this team: {cap}. Jobs beyond it wait.", { cap: capWords(mine) })}</p> : null;
 }
 
 function Token(): JSX.Element {

@@ -9,6 +9,7 @@ import { paths } from "../../core/service/api";
 import { bytes, cores, ram } from "../../core/format/format";
 import { place, standing, type Standing } from "../../core/teams/sharing";
 import { orderWords } from "../../core/format/policy";
+import { countWords } from "../../core/jobs/queuecounts";
 import { backWords } from "../../core/teams/preview";
 import { create, unchanged, update, type Read, type Texts } from "../../core/teams/tenantform";
 import type { QueueEntry, Tenant, TenantPreview, Usage } from "../../core/service/wire";
@@ -29,6 +30,7 @@ import { Caps, Joins, MoreQuota, TeamAudit } from "./Team";
 import { TenantForm } from "./TenantForm";
 import { budgetOf } from "./Accounting";
 import { BudgetBars } from "../../components/basics/BudgetBars";
+import { Tabs, type Tab } from "../shared/Tabs";
 import { UsageOverTime } from "./UsageOverTime";
 import { n, t } from "../../core/format/language";
 
@@ -145,8 +147,54 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
     EVERY,
   );
   useQueueHints(client, () => void state.reload(), session.admin);
-  const budget = useLoad(`budget ${name}`, () => budgetOf(client, name), 60_000);
+  const budget = useLoad(`budget ${name}`, () => budgetOf(client, session, name), 60_000);
   const tenant = state.data?.usage.tenant ?? null;
+  const quota = tenant && state.data ? (
+    <section class="mlp-card" aria-label={t("Quota in use")}>
+      <div class="mlp-card-head">
+        <h2>{t("Quota in use")}</h2>
+      </div>
+      <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
+      {budget.data ? <BudgetBars budgets={[budget.data]} /> : null}
+      <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
+    </section>
+  ) : null;
+  const joins = <Joins tenant={name} open={tenant?.joining === "asked"} taken={() => setTaken((count) => count + 1)} />;
+  const use = tenant && state.data ? <UsageOverTime tenant={tenant} history={state.data.usage.history} jobs={state.data.usage.jobs} /> : null;
+  // of who manages the team: others see so little that one page has room for it
+  const tabs: Tab[] = [
+    {
+      key: "now",
+      title: t("Now"),
+      content: () => <>{joins}{quota}{use}{tenant ? <TenantQueue rows={state.data?.queue ?? []} order={tenant.queue_order} done={state.reload} /> : null}<IdleWork tenant={name} /></>,
+    },
+    {
+      key: "people",
+      title: t("People"),
+      content: () => (
+        <>
+          <Members tenant={name} taken={taken} />
+          {name !== "default" ? <Programs tenant={name} /> : null}
+          <Caps tenant={name} />
+        </>
+      ),
+    },
+    {
+      key: "settings",
+      title: t("Settings"),
+      content: () => (
+        <>
+          <Announcing tenant={name} />
+          <Bookings tenant={name} saves={saves} />
+          {tenant ? <MoreQuota tenant={tenant} /> : null}
+          <IdlePolicies tenant={name} />
+          <Runtimes tenant={name} manages />
+          <Secrets of={{ tenant: name }} />
+        </>
+      ),
+    },
+    { key: "log", title: t("Log"), content: () => <TeamAudit tenant={name} /> },
+  ];
   return (
     <>
       {session.admin ? (
@@ -158,7 +206,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
       ) : null}
       <PageHead
         title={name}
-        sub={tenant ? [tenant.description, n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
+        sub={tenant && state.data ? [tenant.description, manages ? countWords(state.data.queue, state.data.queue.length).join(t(", ")) : n("1 job running, {waiting} waiting", "{n} jobs running, {waiting} waiting", tenant.running, { waiting: tenant.waiting })].filter(Boolean).join(" · ") : undefined}
       >
         <Link to={href("tenants", name, "over-time")} cls="mlp-button">
           {t("Over time")}
@@ -206,28 +254,7 @@ export function TenantPage({ name }: { name: string }): JSX.Element {
               cancel={() => setEditing(false)}
             />
           ) : null}
-          <section class="mlp-card" aria-label={t("Quota in use")}>
-            <div class="mlp-card-head">
-              <h2>{t("Quota in use")}</h2>
-            </div>
-            <QuotaBars tenant={tenant} back={backWords(state.data.preview, Date.now())} />
-            {budget.data ? <BudgetBars budgets={[budget.data]} /> : null}
-            <Holdings holdings={state.data.usage.holdings} linkUser={() => manages} />
-          </section>
-          <UsageOverTime tenant={tenant} history={state.data.usage.history} jobs={state.data.usage.jobs} />
-          {manages ? <Announcing tenant={name} /> : null}
-          <Bookings tenant={name} saves={saves} />
-          <Runtimes tenant={name} manages={manages} />
-          {manages ? <TenantQueue rows={state.data.queue} order={tenant.queue_order} done={state.reload} /> : null}
-          {manages ? <Joins tenant={name} open={tenant.joining === "asked"} taken={() => setTaken((count) => count + 1)} /> : null}
-          {manages ? <Members tenant={name} taken={taken} /> : null}
-          {manages && name !== "default" ? <Programs tenant={name} /> : null}
-          {manages ? <Secrets of={{ tenant: name }} /> : null}
-          {manages ? <Caps tenant={name} /> : null}
-          {manages ? <IdleWork tenant={name} /> : null}
-          {manages ? <IdlePolicies tenant={name} /> : null}
-          {manages ? <MoreQuota tenant={tenant} /> : null}
-          {manages ? <TeamAudit tenant={name} /> : null}
+          {manages ? <Tabs label={t("Parts of the page of {name}", { name })} tabs={tabs} /> : <>{quota}{use}<Bookings tenant={name} saves={saves} /><Runtimes tenant={name} manages={false} /></>}
         </>
       ) : null}
       {deleting && tenant ? <DeleteTenant tenant={tenant} close={() => setDeleting(false)} /> : null}

@@ -396,6 +396,7 @@ async def _shown(call: Call, accounts: Sequence[HubAccount]) -> list[User]:
             new=account.name in new,
             applied_for=applied_for.get(account.name),
             servers=account.servers,
+            last_activity=account.last_activity,
         )
         for account in accounts
     ]

@@ -26,13 +26,13 @@ class Need:
 
 
 NEEDS = (
-    Need(kinds.NAMESPACES, KEEP, msg("each tenant has a namespace")),
+    Need(kinds.NAMESPACES, KEEP, msg("each team has a namespace")),
     Need(
         kinds.NETWORK_POLICIES,
         KEEP,
-        msg("pods reach their own job, the hub, and the addresses that their tenant may reach"),
+        msg("pods reach their own job, the hub, and the addresses that their team may reach"),
     ),
-    Need(kinds.SERVICE_ACCOUNTS, KEEP, msg("pods of tenants have no token of the cluster")),
+    Need(kinds.SERVICE_ACCOUNTS, KEEP, msg("pods of teams have no token of the cluster")),
     Need(kinds.RESOURCE_QUOTAS, KEEP, msg("a second limit behind the quota")),
     Need(kinds.LIMIT_RANGES, KEEP, msg("containers without requests count too")),
     Need(kinds.PERSISTENT_VOLUMES, KEEP, msg("the volume of all files, in each namespace")),
@@ -40,10 +40,10 @@ NEEDS = (
     Need(kinds.ROLES, KEEP, msg("rights of members who come with kubectl")),
     Need(kinds.ROLE_BINDINGS, KEEP, msg("rights of members who come with kubectl")),
     Need(kinds.PRIORITY_CLASSES, KEEP, msg("the order in which a node ends pods when it runs out of memory")),
-    Need(kinds.ADMISSION_POLICIES, KEEP, msg("nobody but the hub starts pods in tenants' namespaces")),
-    Need(kinds.ADMISSION_BINDINGS, KEEP, msg("nobody but the hub starts pods in tenants' namespaces")),
-    Need(kinds.NODES, ("list", "watch"), msg("no pod of a tenant reaches a node's address")),
-    Need(kinds.ENDPOINT_SLICES, ("get",), msg("no pod of a tenant reaches the cluster's API")),
+    Need(kinds.ADMISSION_POLICIES, KEEP, msg("nobody but the hub starts pods in teams' namespaces")),
+    Need(kinds.ADMISSION_BINDINGS, KEEP, msg("nobody but the hub starts pods in teams' namespaces")),
+    Need(kinds.NODES, ("list", "watch"), msg("no pod of a team reaches a node's address")),
+    Need(kinds.ENDPOINT_SLICES, ("get",), msg("no pod of a team reaches the cluster's API")),
     Need(
         kinds.PODS,
         ("list", "create"),
@@ -55,7 +55,7 @@ NEEDS = (
 
 To give rights to members, the hub must have them too; `lacking` checks for those as well.
 """
-QUEUES = Need(kinds.QUEUES, KEEP, msg("each tenant has a Volcano queue"))
+QUEUES = Need(kinds.QUEUES, KEEP, msg("each team has a Volcano queue"))
 """Contract: additional rights in a cluster with Volcano."""
 
 

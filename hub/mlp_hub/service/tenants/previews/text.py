@@ -159,13 +159,13 @@ def _of_over(o: PreviewOutcome) -> Iterator[preview_api.PreviewNote]:
             yield _note(
                 "wait",
                 msg(
-                    "Tenant {tenant} is inside its quota; of the {used} in use there, {beyond} would be kept for others. Running work continues",
+                    "Team {tenant} is inside its quota; of the {used} in use there, {beyond} would be kept for others. Running work continues",
                     **what,
                 ),
             )
         else:
             yield _note(
-                "bad", msg("Tenant {tenant}: {used} in use, {beyond} more than it could hold then", **what)
+                "bad", msg("Team {tenant}: {used} in use, {beyond} more than it could hold then", **what)
             )
     if any(over.tenant == o.tenant for over in o.over):
         kept = msg("Running work continues")
