@@ -80,6 +80,9 @@ def launch_command(
     base: str = "",
     apps: Gateway | None = None,
     api: tuple[str, int] | None = None,
+    hold_s: int = 0,
+    leave_s: int = 0,
+    routes_from: Place | None = None,
 ) -> list[str]:
     """Return the command line of the proxy.
 
@@ -91,6 +94,10 @@ def launch_command(
     networks `trusted`. Browsers that come over TLS are instructed to keep to it for `hsts` seconds.
     With `tls`, the files of a certificate and of its key, the port speaks TLS. All paths begin with
     `base`. The API listens at `api` too.
+
+    Requests to a part of the platform whose port takes no connection wait for it for `hold_s` seconds. A proxy that is told to
+    end takes requests for `leave_s` more, until all come to the next one. That one begins with the routes of `routes_from`,
+    the API of the one before.
     """
     if not BUNDLE.exists():
         raise ProxyMissing(
@@ -109,6 +116,9 @@ def launch_command(
     argv += ["--connections", str(connections), "--per-address", str(per_address)]
     argv += ["--per-server", str(per_server), "--upgrade-s", str(upgrade_s)]
     argv += ["--hsts", str(hsts)]
+    argv += ["--hold-s", str(hold_s), "--leave-s", str(leave_s)]
+    if routes_from is not None:
+        argv += ["--routes-from", url_of(routes_from)]
     argv += ["--base", f"{base}/"]
     if apps is not None:
         argv += ["--service", url_of(apps.service), "--app-body-max", str(apps.body_max)]

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, select
 from sqlalchemy.exc import DataError, DBAPIError
 
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.store import engine as engines
 from mlp_hub.store.errors import DatabaseFileGone, StoreUnavailable, ValueRefused, WrongSchema
+from mlp_hub.store.schema import Standing, note_works_from, standing_of
 from mlp_hub.store.tables import REVISION, metadata, schema_version
 from mlp_hub.store.tx import Tx
 from mlp_hub.store.writer import NO_PLACE, Fence, Writer
@@ -160,20 +161,19 @@ class Database:
             ) from e
 
     def check_schema(self, *, or_older: bool = False) -> None:
-        """Raise `WrongSchema` unless the tables are those of this version; `or_older`: or of one before it.
+        """Raise `WrongSchema` unless this version works with the tables; `or_older`: or with ones before its own.
 
         Raises `StoreUnavailable` where the database does not answer.
         """
         try:
             with self._read_engine.connect() as connection:
-                found = None
-                if inspect(connection).has_table(schema_version.name):
-                    found = connection.scalar(select(schema_version.c.version_num))
+                standing: Standing = standing_of(connection)
         except DBAPIError as e:
             raise StoreUnavailable(
                 msg("the database {name} cannot be read: {why}", name=self._name, why=str(e.orig))
             ) from e
-        if found == REVISION or (or_older and found is not None and found < REVISION):
+        found = standing.revision
+        if standing.fits or (or_older and found is not None and found < REVISION):
             return
         remedy = msg("run: mlp-hub up, which makes its tables")
         if found is not None and found < REVISION:
@@ -250,6 +250,7 @@ def create_tables(connection: Connection) -> None:
         tables = [table for table in metadata.sorted_tables if table is not schema_version]
         metadata.create_all(connection, tables, checkfirst=False)
         connection.execute(schema_version.insert().values(version_num=REVISION))
+        note_works_from(connection)
         Tx(connection).tenants.insert(Tenant(DEFAULT_TENANT), 0)
 
 

@@ -17,8 +17,10 @@ from typing import Self
 import httpx
 import pytest
 
+from support.cluster.asking import Asking
 from support.cluster.kube import Kube
 from support.cluster.release import NAME, Release
+from support.failover.pods_rig import PodsRig
 from support.waiting import wait_for
 
 TICKS = """import pathlib, time
@@ -36,7 +38,7 @@ GONE_S = 180.0
 
 @pytest.fixture(scope="module")
 def hub(kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    hub = Release(kube, tmp_path_factory.mktemp("chart") / "home")
+    hub = Release(kube, tmp_path_factory.mktemp("chart") / "home", MLP_RATE_CHANGES="1000")
     try:
         yield hub
     finally:
@@ -175,22 +177,38 @@ def test_3_the_leader_dies_and_nothing_is_lost(hub: Release, how: str) -> None:
     hub.at("rollout", "status", f"deployment/{NAME}-service", "--timeout=300s")
 
 
+def test_3b_the_leader_is_ended_five_times_under_load_and_nothing_is_lost_or_doubled(hub: Release) -> None:
+    rig = PodsRig(hub)
+    with rig.load():
+        times = [rig.ended("pod deleted") for _ in range(5)]
+    told("seconds until a write was taken, the longest of five kills of the leader under load", max(times))
+    assert rig.lost() == []
+    goes_on(hub)
+
+
 def days(hub: Release) -> float:
     """Return a setting, as the API tells it."""
     return float(hub.ok("GET", "/session", "ann")["keeping"]["job_days"])
 
 
-def test_4_an_upgrade_changes_a_setting_and_a_rollback_takes_it_back_while_a_job_runs(hub: Release) -> None:
+def test_4_an_upgrade_changes_a_setting_and_a_rollback_takes_it_back_and_no_request_is_refused(
+    hub: Release,
+) -> None:
     assert days(hub) == 90
+    asking = Asking(hub)
     changed = {**hub.values["settings"], "keep_jobs_days": 30}
-    hub.helm("upgrade", "hub", *hub.with_values(settings=changed))
-    hub.until_ready()
-    assert days(hub) == 30
-    goes_on(hub)
-    hub.helm("rollback", "hub", "1")
-    hub.until_ready()
-    assert days(hub) == 90
-    goes_on(hub)
+    for name, act, wanted in (
+        ("upgrade", ("upgrade", "hub", *hub.with_values(settings=changed)), 30),
+        ("rollback", ("rollback", "hub", "1"), 90),
+    ):
+        with asking.all_the_time("reads", "writes", "login") as asked:
+            hub.helm(*act)
+            hub.until_ready()
+            wait_for(lambda: days(hub) == wanted, message="for the new settings")  # noqa: B023 - within the loop
+        asking.report(name)
+        assert [each for found in asked.values() for each in found.refused] == []
+        goes_on(hub)
+    assert asking.lost() == []
 
 
 def test_5_the_job_finishes_with_all_that_it_said(hub: Release) -> None:

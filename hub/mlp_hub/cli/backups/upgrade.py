@@ -85,6 +85,11 @@ def bring(settings: Settings, *, copies: bool = True) -> str:
     return f"of this version now; as before they lie in {saved}" if there else "made"
 
 
+def bring_hub(url: str) -> None:
+    """Bring JupyterHub's database, with no copy, to this version; an upgrade that fails midway continues there."""
+    _migrate(url)
+
+
 def _words(error: BaseException) -> str:
     return error.msg if isinstance(error, CommandFailed) else f"{type(error).__name__}: {error}"
 
