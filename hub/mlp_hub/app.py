@@ -87,6 +87,8 @@ EASE_S = 2.0
 """Tuning: seconds in which a leader that ends closes connections by its answers. The proxy closes idle ones sooner (patience.mjs)."""
 UNFOUND_S = 1.5
 """Tuning: seconds until a cluster sends nobody more to a pod without the label of the leader."""
+HUB_S = 25.0
+"""Tuning: seconds that a question waits for a hub whose pod is replaced: a new leader knows nobody's token yet."""
 STAY_FOUND_S = 5.0
 SWITCH_S = 0.0005
 
@@ -111,7 +113,8 @@ class ServiceProcess:
             steady=time.monotonic,
         )
         hub_api = f"{url_of(settings.hub_at)}{settings.base}/hub/api"
-        self.hub = HubClient(hub_api, settings.secret("service_token"))
+        hold_s = HUB_S if settings.kubernetes_pod else 0.0
+        self.hub = HubClient(hub_api, settings.secret("service_token"), hold_s=hold_s)
         self.figures = ProxyFigures(settings.proxy_at, settings.secret("proxy_token"))
         self.service = make_service(
             self.platform,

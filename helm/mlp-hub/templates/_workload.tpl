@@ -18,9 +18,6 @@ annotations:
 {{- define "mlp-hub.podMeta" -}}
 labels:
   {{- include "mlp-hub.selector" . | nindent 2 }}
-  {{- if eq .part "service" }}
-  mlp-hub/checks-tables: "true"  # before it leads; an upgrade of the tables waits for pods without
-  {{- end }}
   {{- with .values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import DataError, DBAPIError
 
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.store import engine as engines
-from mlp_hub.store.errors import DatabaseFileGone, StoreUnavailable, ValueRefused, WrongSchema
+from mlp_hub.store.errors import DatabaseFileGone, SharedSessions, StoreUnavailable, ValueRefused, WrongSchema
 from mlp_hub.store.schema import Standing, note_works_from, standing_of
 from mlp_hub.store.tables import REVISION, metadata, schema_version
 from mlp_hub.store.tx import Tx
@@ -24,6 +24,8 @@ from mlp_hub.store.writer import NO_PLACE, Fence, Writer
 from mlp_language.message import msg
 
 T = TypeVar("T")
+SESSION_LOOKS = 5
+"""Tuning: connections that look whether they share a session: a pooler that is busy may give them different ones now and then."""
 SLOW_S = 10.0  # a write that takes so long is trouble
 
 
@@ -65,6 +67,7 @@ class Database:
         try:
             if self._guard:
                 self.check_schema()
+                self._check_sessions()
             writer = Writer(self._write_engine, self._greet, self._expect_file, self._now)
             writer.fence, writer.cut, writer.on_commit = self._fence, self._cut, self._on_commit
             writer.start()
@@ -191,6 +194,26 @@ class Database:
                 remedy=remedy,
             )
         )
+
+    def _check_sessions(self) -> None:
+        """Raise `SharedSessions` behind a pooler in transaction mode: there one connection finds another's session, though that is open."""
+        if self._sqlite:
+            return
+        ask = text("SELECT pg_backend_pid()")
+        with self._read_engine.connect() as kept:
+            own = kept.scalar(ask)
+            kept.commit()
+            for _ in range(SESSION_LOOKS):
+                with self._read_engine.connect() as other:
+                    if other.scalar(ask) != own:
+                        continue
+                raise SharedSessions(
+                    msg(
+                        "the database {name} is behind a pooler that shares sessions, as PgBouncer does in transaction mode: locks and time limits "
+                        "are lost there; set pool_mode = session, or connect to PostgreSQL directly",
+                        name=self._name,
+                    )
+                )
 
     def create_schema(self) -> None:
         """Make all tables in an empty database, without migrations: for tests and tools."""

@@ -7,6 +7,7 @@ the acceptance suite.
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import threading
 import time
@@ -18,7 +19,7 @@ import httpx
 import pytest
 
 from support.cluster.asking import Asking
-from support.cluster.kube import Kube
+from support.cluster.kube import Kube, RefusedError
 from support.cluster.release import NAME, Release
 from support.failover.pods_rig import PodsRig
 from support.waiting import wait_for
@@ -211,6 +212,39 @@ def test_4_an_upgrade_changes_a_setting_and_a_rollback_takes_it_back_and_no_requ
     assert asking.lost() == []
 
 
+def evicted(hub: Release, pod: str) -> bool:
+    """Evict a pod as a drain of its node does; whether the cluster let it go."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": hub.at.name},
+    }
+    path = f"/api/v1/namespaces/{hub.at.name}/pods/{pod}/eviction"
+    try:
+        hub.at("create", "--raw", path, "-f", "-", given=json.dumps(body))
+    except RefusedError as refused:
+        if "disruption budget" not in str(refused):
+            raise
+        return False
+    return True
+
+
+def test_4b_an_evicted_leader_hands_over_without_a_refused_request_and_the_other_is_not_evicted_meanwhile(
+    hub: Release,
+) -> None:
+    asking, rig = Asking(hub), PodsRig(hub)
+    leader = rig.settled()
+    (other,) = hub.pods("service").keys() - {leader}
+    with asking.all_the_time("reads", "writes") as asked:
+        assert evicted(hub, leader)
+        assert not evicted(hub, other)
+        wait_for(lambda: hub.leader() == other, message="for the other to lead")
+        rig.settled()
+    asking.report("eviction of the leader")
+    assert [each for found in asked.values() for each in found.refused] == []
+    goes_on(hub)
+
+
 def test_5_the_job_finishes_with_all_that_it_said(hub: Release) -> None:
     enough = hub.homes / "ann" / "enough"
     enough.touch()
@@ -248,7 +282,11 @@ def test_7_the_next_installation_has_all_of_it_again_and_without_keep_an_uninsta
 ) -> None:
     hub.helm("install", "hub", *hub.with_values(storage={**hub.values["storage"], "keep": False}))
     hub.until_ready()
-    assert {job["name"] for job in hub.ok("GET", "/users/ann/jobs", "ann")} >= {"sum", "ticks", "killed0"}
+    assert {job["name"] for job in hub.ok("GET", "/users/ann/jobs?limit=1000", "ann")} >= {
+        "sum",
+        "ticks",
+        "killed0",
+    }
     hub.helm("uninstall", "hub", "--wait")
     wait_for(lambda: left(hub) == [], GONE_S, 1, "for nothing to be left")
     assert (Path(hub.homes) / "ann" / "enough").exists()

@@ -75,7 +75,7 @@ async def test_the_tables_are_made_once_the_services_before_have_ended_and_the_n
     setup.start()
     try:
         # a program that leads learns nothing of it, and writes on
-        said = wait_for(lambda: (parts.root / "service.log").read_text())
+        said = wait_for((parts.root / "service.log").read_text)
         assert "The services of the version before end" in said
         for _ in range(20):
             await db.write(lambda tx: tx.settings.put("still", 1))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import secrets
 import sys
 import threading
 import time
@@ -41,7 +43,10 @@ class Asking:
         self.host = httpx.URL(hub.url).netloc.decode()
         self.asked: dict[str, Asked] = {}
         self.over = threading.Event()
+        self.run = secrets.token_hex(3)
         self.names: list[str] = []
+        """Jobs that were acknowledged."""
+        self._numbers = itertools.count(1)
         self._threads: list[threading.Thread] = []
 
     def client(self, user: str | None = "ann") -> httpx.Client:
@@ -59,10 +64,12 @@ class Asking:
 
     def writes(self, client: httpx.Client) -> httpx.Response:
         """Submit a job that waits for quota, so that it costs nothing."""
-        name = f"asked{len(self.names)}"
-        self.names.append(name)
+        name = f"asked-{self.run}-{next(self._numbers)}"
         body = {"name": name, "code": "pass", "tenant": "narrow", "cpu": 0.1, "ram": 200}
-        return client.post(f"{SERVICE}/users/ann/jobs", json=body)
+        answer = client.post(f"{SERVICE}/users/ann/jobs", json=body)
+        if answer.is_success:
+            self.names.append(name)
+        return answer
 
     def login(self, client: httpx.Client) -> httpx.Response:
         return client.get("/hub/login")
@@ -99,7 +106,9 @@ class Asking:
 
     def lost(self) -> list[str]:
         """Return the jobs that were acknowledged and are not listed once."""
-        listed = [job["name"] for job in self.hub.ok("GET", "/users/ann/jobs?limit=1000", "ann")]
+        listed = [
+            job["name"] for job in self.hub.ok("GET", "/users/ann/jobs?limit=1000&tenant=narrow", "ann")
+        ]
         return [name for name in self.names if listed.count(name) != 1]
 
     def _more(self) -> None:

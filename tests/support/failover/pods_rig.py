@@ -6,8 +6,7 @@ import contextlib
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 import httpx
 
@@ -58,7 +57,7 @@ class PodsRig:
 
     def write(self) -> bool:
         """Have one job taken, by a connection of its own; whether it was acknowledged."""
-        name = f"f{next(self._numbers)}"
+        name = f"f-{self.asking.run}-{next(self._numbers)}"
         body = {"name": name, "code": "pass", "tenant": "narrow", "cpu": 0.1, "ram": 200}
         try:
             with self.asking.client() as client:
@@ -75,19 +74,17 @@ class PodsRig:
         leader = self.settled()
         address = self.hub.at.get("pod", leader)["status"]["podIP"]
         time.sleep(self.random.uniform(0.0, 4.0))  # where in its lease, and in a write, it is
-        undo: Callable[[], object] = lambda: None
-        if way == "pod deleted":
-            self.hub.at("delete", "pod", leader, "--grace-period=0", "--force", "--wait=false")
-        elif way == "cut off":
-            self._cut("-I", address)
-            undo = partial(self._cut, "-D", address)
-        else:
-            self._signal(leader, "KILL" if way == "process killed" else "STOP")
-            undo = partial(self._signal, leader, "CONT") if way == "frozen" else undo
-        try:
+        with contextlib.ExitStack() as after:
+            if way == "pod deleted":
+                self.hub.at("delete", "pod", leader, "--grace-period=0", "--force", "--wait=false")
+            elif way == "cut off":
+                self._cut("-I", address)
+                after.callback(self._cut, "-D", address)
+            else:
+                self._signal(leader, "KILL" if way == "process killed" else "STOP")
+            if way == "frozen":
+                after.callback(self._signal, leader, "CONT")
             return self._until_written(leader, way)
-        finally:
-            undo()
 
     def lost(self) -> list[str]:
         """Return the jobs that were acknowledged and are not listed once, or are listed twice."""

@@ -8,18 +8,14 @@ but do nothing, so that the cluster ends those of the old one; then the tables a
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
+from collections.abc import Callable
 
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.state import database
 from mlp_hub.cli.state import plan as plans
+from mlp_hub.probes import answering
 from mlp_hub.settings import Settings
 from mlp_language.render import say
 
@@ -27,14 +23,13 @@ LOOK_S = 1.0
 """Tuning: seconds between two looks at a database."""
 POLL_S = 0.2
 """Tuning: seconds between two looks at the lease: sooner than a standby of the version before looks."""
-UNAWARE = "app.kubernetes.io/component=service,app.kubernetes.io/instance={instance},!mlp-hub/checks-tables"
-"""Contract: labels of pods whose service would lead whatever the tables are."""
 
 
 def wait_for_tables(settings: Settings) -> None:
     """Return once this version works with the platform's tables; raise `CommandFailed` where it never will."""
     said = ""
-    with _answering(settings) as ready:
+    path = f"{settings.base}{plans.SERVICE_HEALTH}"
+    with answering(settings.listens[1], path) as ready:
         while True:
             try:
                 found = database.platform(settings)
@@ -72,15 +67,14 @@ def _why_not(found: database.Tables) -> str:
 
 
 def bring(settings: Settings) -> None:
-    """Bring both databases to this version; raise `CommandFailed` where one cannot be."""
+    """Bring the platform's database to this version; raise `CommandFailed` where it cannot be, or JupyterHub's is of a later version.
+
+    JupyterHub brings its own, once the one before has ended (`hub_integration.turn`).
+    """
     for line in database.changes(settings):
         _say(line)
-    hub, platform = database.hub(settings), database.platform(settings)
+    platform = database.platform(settings)
     try:
-        if hub.revision is not None and not hub.fits:
-            from mlp_hub.cli.backups.upgrade import bring_hub  # noqa: PLC0415 - a second of imports, once a version
-
-            bring_hub(settings.hub_db_url)
         if not platform.fits:
             _bring_platform(settings, platform)
     except CommandFailed:
@@ -88,9 +82,7 @@ def bring(settings: Settings) -> None:
     except Exception as error:
         raise CommandFailed(
             say("The upgrade of the databases failed: {why}", why=f"{type(error).__name__}: {error}"),
-            say(
-                "Start the version that ran before, after a restore of JupyterHub's database if it refuses; or try again."
-            ),
+            say("Start the version that ran before; or try again."),
         ) from error
 
 
@@ -126,71 +118,11 @@ async def _leading(settings: Settings, work: Callable[[], object]) -> None:
     )
     try:
         await lease.acquire_lease()
-        await _wait_for_unaware(settings)
         await asyncio.to_thread(work)
         await lease.give_up()
     finally:
         await lease.forget()
         db.close()
-
-
-async def _wait_for_unaware(settings: Settings) -> None:
-    """Return once no pod is left whose service does not look at the tables before it leads."""
-    namespace, _, name = settings.kubernetes_pod.partition("/")
-    if not namespace:
-        return
-    from mlp_hub.in_cluster import connect  # noqa: PLC0415 - loads the cluster's client
-    from mlp_hub.kubernetes.kinds import PODS  # noqa: PLC0415
-    from mlp_hub.kubernetes.names import INSTANCE  # noqa: PLC0415
-
-    client = await connect(settings)
-    try:
-        own = await client.get(PODS, name, namespace) or {"metadata": {}}
-        unaware = UNAWARE.format(instance=own["metadata"].get("labels", {}).get(INSTANCE, ""))
-        while (await client.list(PODS, namespace, labels=unaware, metadata=True)).items:  # noqa: ASYNC110 - the cluster knows
-            await asyncio.sleep(LOOK_S)
-    finally:
-        await client.close()
-
-
-class _Probes(ThreadingHTTPServer):
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        """Bind, and ask nobody for the name of the address."""
-        TCPServer.server_bind(self)
-        self.server_name, self.server_port = "", 0
-
-
-@contextmanager
-def _answering(settings: Settings) -> Iterator[Callable[[bool], None]]:
-    """Answer the cluster's probes in the service's place; hand out what tells whether it is ready."""
-    state = {"ready": False}
-    path = f"{settings.base}{plans.SERVICE_HEALTH}"
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200 if self.path == path and state["ready"] else 503)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    address = settings.listens[1]
-    if address is None:  # nobody probes it
-        yield lambda ready: state.update(ready=ready)
-        return
-    with _Probes(address, Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, daemon=True)
-        thread.start()
-        try:
-            yield lambda ready: state.update(ready=ready)
-        finally:
-            server.shutdown()
-            thread.join()
 
 
 def _say(text: str) -> None:

@@ -8,6 +8,7 @@ import net from "node:net";
 
 const AGAIN_MS = 100;
 const CONNECT_MS = 2_000; // where packets to an address without a pod are dropped, and not refused
+const ALIVE_MS = 5_000; // without a byte, until the system asks whether the other side is there at all: a node may have lost its power
 const IDLE_MS = 1_200; // less than a part that ends keeps its connections (EASE_S of mlp_hub.app)
 const AWAY = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN", "ETIMEDOUT"]);
 
@@ -33,6 +34,7 @@ export class PatientAgent extends http.Agent {
       socket.once("connect", () => {
         clearTimeout(late);
         socket.off("error", failed);
+        socket.setKeepAlive(true, ALIVE_MS);
         done(null, socket);
       });
     };
