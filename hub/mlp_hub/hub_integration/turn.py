@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import threading
 import time
 from typing import Any
 
@@ -25,6 +26,8 @@ HUB_LOCK = 0x4D4C5048_0004
 """Contract: PostgreSQL advisory lock that the running JupyterHub holds."""
 LOOK_S = 0.1
 """Tuning: seconds between two tries to take the lock: less waiting, or more questions."""
+KEEP_S = 5.0
+"""Tuning: seconds between two looks whether the lock is held: how long it may be lost after a restart of the database."""
 EASE_S = 2.0
 """Tuning: seconds in which a hub that ends closes connections by its answers, and its cluster sends new ones to the next."""
 LAST_S = 3.0
@@ -60,16 +63,25 @@ def take(settings: Settings) -> None:
     sys.argv.append("--upgrade-db")  # not before: its tables were another's until now
     with answering(settings.hub_listens, f"{settings.base}/hub/api/") as ready:
         told = False
-        while not _take(url):
-            ready(True)  # so that the cluster ends the other one
-            if not told:
+        while not (mine := _take(url)):
+            ready(mine is False)  # so that the cluster ends the other one
+            if mine is False and not told:
                 log.warning("Another JupyterHub runs; waiting for its end")
-            told = True
+                told = True
             time.sleep(LOOK_S)
+    threading.Thread(target=_keep, args=(url,), name="mlp-hub-turn", daemon=True).start()
 
 
-def _take(url: engine.URL) -> bool:
-    """Try once; a database that does not answer has given nobody the lock."""
+def _keep(url: engine.URL) -> None:
+    """Have the lock again where the database restarted; who has it already keeps it."""
+    while True:
+        time.sleep(KEEP_S)
+        if not _take(url):
+            log.warning("This JupyterHub runs without its lock: the next one would not wait for its end")
+
+
+def _take(url: engine.URL) -> bool | None:
+    """Try once; return whether this process has it, None where the database does not answer."""
     try:
         if not _held:
             kept = (
@@ -83,4 +95,4 @@ def _take(url: engine.URL) -> bool:
             connection.invalidate()
             connection.close()
         _held.clear()
-        return False
+        return None

@@ -1,6 +1,6 @@
 """Make and update the tables; the only module that needs Alembic (the service itself does not).
 
-A revision whose module has `ADDS_ONLY = True` leaves programs of the revision before it all that they read and write: it adds tables, indexes,
+A revision whose module has ADDS_ONLY = True leaves programs of the revision before it all that they read and write: it adds tables, indexes,
 and columns that may be left out. `upgrade` stores for which programs the tables still are.
 
 A new database gets its tables from `tables` in one step. The revisions in `migrations/versions` are the bridge for databases that are there.

@@ -1,6 +1,6 @@
 """Whether this program can work with the tables that a database has.
 
-A revision that only adds (`ADDS_ONLY` in its module) leaves programs of the revision before it all that they read and write. So the
+A revision that only adds (ADDS_ONLY in its module) leaves programs of the revision before it all that they read and write. So the
 database stores the oldest revision whose program works with its tables. While pods of two versions run side by side, and after a
 rollback, the older program works on.
 """

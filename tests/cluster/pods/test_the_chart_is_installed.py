@@ -18,6 +18,7 @@ from typing import Self
 import httpx
 import pytest
 
+from mlp_hub.hub_integration.configure import REMEMBERED_S
 from support.cluster.asking import Asking
 from support.cluster.kube import Kube, RefusedError
 from support.cluster.release import NAME, Release
@@ -210,6 +211,19 @@ def test_4_an_upgrade_changes_a_setting_and_a_rollback_takes_it_back_and_no_requ
         assert [each for found in asked.values() for each in found.refused] == []
         goes_on(hub)
     assert asking.lost() == []
+
+
+def test_4a_a_notebook_server_answers_all_the_time_while_jupyterhub_is_replaced_and_a_login_waits(
+    hub: Release,
+) -> None:
+    asking = Asking(hub)
+    asking.start_lab()
+    with asking.all_the_time("lab", "reads", "login") as asked:
+        hub.at("rollout", "restart", f"deployment/{NAME}-hub")
+        hub.until_ready()
+        time.sleep(REMEMBERED_S)  # the server asks the hub again for who comes after so long
+    asking.report("JupyterHub is replaced")
+    assert [each for found in asked.values() for each in found.refused] == []
 
 
 def evicted(hub: Release, pod: str) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from mlp_hub.proxy import Succession
 from support.ports import free_port
 from support.proxy.running_proxy import TOKEN, RunningProxy
 from support.waiting import PATIENCE_S, wait_for
@@ -60,7 +61,7 @@ def port() -> int:
 
 @pytest.fixture
 def running(tmp_path: Path, port: int) -> Iterator[RunningProxy]:
-    made = RunningProxy(tmp_path, hold_s=60, leave_s=1)
+    made = RunningProxy(tmp_path, pods=Succession(hold_s=60, leave_s=1))
     made.start()
     assert made.routes("POST", "/part", {"target": f"http://127.0.0.1:{port}"}).status == 201
     assert (
@@ -142,7 +143,7 @@ def test_a_new_proxy_begins_with_the_routes_of_the_one_before(running: RunningPr
     assert "/user/ann" in before.routes().json()
     folder = tmp_path / "next"
     folder.mkdir()
-    after = RunningProxy(folder, routes_from=before.limits["api"])
+    after = RunningProxy(folder, pods=Succession(routes_from=before.limits["api"]))
     try:
         after.start()
         assert after.routes().json()["/user/ann"]["user"] == "ann"
@@ -164,7 +165,7 @@ def test_a_proxy_that_asks_with_another_token_gets_no_routes(running: RunningPro
     folder = tmp_path / "next"
     folder.mkdir()
     env = {"CONFIGPROXY_AUTH_TOKEN": f"not-{TOKEN}"}
-    after = RunningProxy(folder, routes_from=before.limits["api"], env=env)
+    after = RunningProxy(folder, pods=Succession(routes_from=before.limits["api"]), env=env)
     try:
         after.start()
         assert "/user/ann" not in after.routes(token=env["CONFIGPROXY_AUTH_TOKEN"]).json()

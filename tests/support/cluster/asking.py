@@ -14,7 +14,7 @@ from functools import partial
 
 import httpx
 
-from support.cluster.release import NAME, Release
+from support.cluster.release import NAME, START_S, Release
 from support.waiting import PATIENCE_S, wait_for
 
 EVERY_S = 0.2
@@ -75,8 +75,16 @@ class Asking:
         return client.get("/hub/login")
 
     def lab(self, client: httpx.Client) -> httpx.Response:
-        """Ask a running notebook server."""
-        return client.get("/user/ann/api/status", follow_redirects=False)
+        """Ask a running notebook server, which asks the hub for whom that is."""
+        host = httpx.URL(self.hub.notebooks("ann")).netloc.decode()
+        return client.get("/user/ann/api/status", headers={"Host": host})
+
+    def start_lab(self) -> None:
+        """Start ann's notebook server, and return once it answers."""
+        with self.client() as client:
+            answer = client.post("/hub/api/users/ann/server", json={})
+            assert answer.status_code in (201, 202), answer.text
+            wait_for(lambda: self.lab(client).is_success, START_S, message="for the notebook server")
 
     @contextlib.contextmanager
     def all_the_time(self, *kinds: str) -> Iterator[Mapping[str, Asked]]:

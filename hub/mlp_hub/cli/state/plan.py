@@ -122,9 +122,7 @@ def proxy_command(settings: Settings) -> list[str]:
         hsts=settings.hsts,
         tls=settings.tls,
         base=settings.base,
-        hold_s=HOLD_S if settings.kubernetes_pod else 0,
-        leave_s=LEAVE_S if settings.kubernetes_pod else 0,
-        routes_from=settings.proxy_at if settings.kubernetes_pod else None,
+        pods=proxy.Succession(HOLD_S, LEAVE_S, settings.proxy_at) if settings.kubernetes_pod else None,
         apps=proxy.Gateway(
             settings.service_at,
             body_max=settings.apps_body_max,

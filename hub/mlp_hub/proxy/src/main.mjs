@@ -97,8 +97,6 @@ class HubProxy extends ConfigurableProxy {
   constructor(options) {
     super(options);
     this.httpAgent.maxFreeSockets = FREE_SOCKETS;
-    const holdMs = Number(args["hold-s"]) * 1000;
-    if (holdMs) this.patientAgent = new PatientAgent(holdMs, FREE_SOCKETS);
     const { web, ws } = this.proxy;
     this.proxy.web = (req, res, target, failed) => {
       // What a client wishes of its connection is for this proxy alone; the one behind is kept, whatever clients send.
@@ -139,8 +137,8 @@ class HubProxy extends ConfigurableProxy {
 
   // A part of the platform may be replaced; a user's server that is away stays away.
   agentFor(req, { agent, target }) {
-    const waits = this.patientAgent && req.serverOf === undefined && !target.socketPath && target.protocol === "http:";
-    return waits ? this.patientAgent : agent;
+    const waits = patient && req.serverOf === undefined && !target.socketPath && target.protocol === "http:";
+    return waits ? patient : agent;
   }
 
   // Routes begin with a host name where users' servers have names of their own.
@@ -205,7 +203,7 @@ class HubProxy extends ConfigurableProxy {
 
   // Another process may listen there by now: who led has been silent for too long. What is kept open leads to the old one.
   renew({ socketPath, host }) {
-    const all = [this.httpAgent, this.patientAgent].flatMap((agent) => Object.entries(agent?.freeSockets ?? {}));
+    const all = [this.httpAgent, patient].flatMap((agent) => Object.entries(agent?.freeSockets ?? {}));
     for (const [name, free] of all) {
       const leadsThere = socketPath ? name.includes(`:${socketPath}`) : name.startsWith(`${host}:`);
       if (leadsThere) for (const socket of [...free]) socket.destroy();
@@ -355,6 +353,8 @@ const turns = new Turns();
 const refusals = new Refusals(log);
 const probes = new Probes(args.base);
 const leaving = new Leaving();
+const holdMs = Number(args["hold-s"]) * 1000;
+const patient = holdMs ? new PatientAgent(holdMs, FREE_SOCKETS) : undefined;
 const connections = new Connections({
   total: Number(args.connections),
   perAddress: Number(args["per-address"]),
@@ -383,6 +383,7 @@ const apps =
         },
         turns,
         connections,
+        patient: /^http:/.test(args.service) ? patient : undefined,
         log,
       })
     : undefined;
