@@ -394,14 +394,16 @@ class HubClient:
             allow_nonstandard_methods=True,
         )
         until = time.monotonic() + (0.0 if within_s <= LOOK_S else self._hold_s)
-        try:
-            while True:
+        while True:
+            try:
                 answer = await self._http.fetch(request, raise_error=False)
-                if not isinstance(answer.error, ConnectionError) or time.monotonic() >= until:
-                    break
-                await asyncio.sleep(AGAIN_S)
-        except (OSError, HTTPError) as err:
-            raise Unavailable(DOWN) from err
+                break
+            except ConnectionError as err:
+                if time.monotonic() >= until:
+                    raise Unavailable(DOWN) from err
+            except (OSError, HTTPError) as err:
+                raise Unavailable(DOWN) from err
+            await asyncio.sleep(AGAIN_S)
         if answer.code >= 500:  # 599 is Tornado's own: it could not connect, or the time was over
             log.warning("the hub answered %s %s with %s", method, path.split("/")[1], answer.code)
             raise Unavailable(DOWN)

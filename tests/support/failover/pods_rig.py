@@ -102,7 +102,7 @@ class PodsRig:
             self.hub.at("exec", pod, "-c", "service", "--", "sh", "-c", f"kill -{signal} {CHILD}")
 
     def _cut(self, verb: str, address: str) -> None:
-        """Drop all packets from and to a pod; the cluster's node does not see its own probes fail."""
+        """Drop all packets from and to a pod, as the fall of its node does, or take that back."""
         place = find(self.hub.kube.kubeconfig.parent.name)
         assert place is not None, "the network of a cluster of others cannot be cut"
         for chain, side in (("FORWARD", "-s"), ("FORWARD", "-d"), ("INPUT", "-s")):
