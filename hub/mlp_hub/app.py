@@ -87,7 +87,7 @@ EASE_S = 2.0
 """Tuning: seconds in which a leader that ends closes connections by its answers. The proxy closes idle ones sooner (patience.mjs)."""
 UNFOUND_S = 1.5
 """Tuning: seconds until a cluster sends nobody more to a pod without the label of the leader."""
-HUB_S = 25.0
+HUB_S = 50.0
 """Tuning: seconds that a question waits for a hub whose pod is replaced: a new leader knows nobody's token yet."""
 STAY_FOUND_S = 5.0
 SWITCH_S = 0.0005

@@ -53,7 +53,7 @@ _FOLDERS = {
     "DATA": (".local/share/jupyter", "share/jupyter", "JUPYTER_PATH"),
 }
 """Given: places of a user's own settings and installations for Jupyter: in the home, below Python's user base, and a variable for more."""
-_HUB_S = 30.0
+_HUB_S = 50.0
 """Tuning: seconds that a question about a token waits for a hub that takes no connection."""
 _HUB_AGAIN_S = 0.2
 """Tuning: seconds between two such questions: the hub is found sooner, or asked more often in vain."""

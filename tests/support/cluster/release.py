@@ -205,7 +205,11 @@ class Release(LiveHub):
 
     def leader(self) -> str:
         """Return the pod of the service that leads, once there is one."""
-        return str(wait_for(lambda: self._leaders()[0] if len(self._leaders()) == 1 else None))
+        def one() -> str:
+            found = self._leaders()
+            return found[0] if len(found) == 1 else ""
+
+        return wait_for(one)
 
     def _leaders(self) -> Sequence[str]:
         labelled = self.at.get("pods", "-l", "mlp-hub/leads=true")["items"]

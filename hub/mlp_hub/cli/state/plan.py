@@ -18,7 +18,7 @@ from mlp_hub.settings import Settings, SettingsError, variable_of
 
 TOKENS = ("proxy_token", "service_token", "spawner_token", "data_token", "gateway_token", "operator_token")
 GRACE_S = 15.0
-HOLD_S = 30
+HOLD_S = 60
 """Tuning: seconds that requests wait for a part that is a pod and is replaced, before they are refused."""
 LEAVE_S = 5
 """Tuning: seconds until a cluster sends no more connections to a proxy that ends."""
