@@ -139,6 +139,10 @@ torture: test-tools  ## kill, freeze, fill and cut at random under load, and che
 torture-failover: test-tools  ## stop the leader of two services 50 times and cut it off 10 times: a write is answered within 15 s each time
 	$(TORTURE).failover --seed $(or $(SEED),1) $(ARGS)
 
+.PHONY: torture-failover-pods
+torture-failover-pods: test-tools  ## end the leader of two services in pods 100 times, on the cluster of `make cluster` (ROUNDS= SEED=)
+	PYTHONPATH=tests:cluster $(BIN)/python -m torture.failover --pods $(or $(ROUNDS),100) --seed $(or $(SEED),1) $(ARGS)
+
 .PHONY: check check-tools check-lint check-format check-types check-layers check-front check-messages check-english
 check-tools:
 	$(BOOTSTRAP) check

@@ -24,6 +24,7 @@ from mlp_hub.api.auth.sessions import COOKIE
 from mlp_hub.api.build import make_server, make_service
 from mlp_hub.api.edge.call import API_BASES, BASE, Config
 from mlp_hub.api.edge.connections import Gate, raise_descriptors
+from mlp_hub.api.edge.exchange import finish_requests
 from mlp_hub.api.edge.limits import Rate, rates
 from mlp_hub.api.edge.listeners import Listener
 from mlp_hub.api.edge.server import ALWAYS
@@ -82,6 +83,12 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DRAIN_S = 3.0
 STOP_S = 8.0
 """Safety: seconds in which all is closed; then the process ends, as it would if it were killed."""
+EASE_S = 2.0
+"""Tuning: seconds in which a leader that ends closes connections by its answers. The proxy closes idle ones sooner (patience.mjs)."""
+UNFOUND_S = 1.5
+"""Tuning: seconds until a cluster sends nobody more to a pod without the label of the leader."""
+HUB_S = 50.0
+"""Tuning: seconds that a question waits for a hub whose pod is replaced: a new leader knows nobody's token yet."""
 STAY_FOUND_S = 5.0
 SWITCH_S = 0.0005
 
@@ -106,7 +113,8 @@ class ServiceProcess:
             steady=time.monotonic,
         )
         hub_api = f"{url_of(settings.hub_at)}{settings.base}/hub/api"
-        self.hub = HubClient(hub_api, settings.secret("service_token"))
+        hold_s = HUB_S if settings.kubernetes_pod else 0.0
+        self.hub = HubClient(hub_api, settings.secret("service_token"), hold_s=hold_s)
         self.figures = ProxyFigures(settings.proxy_at, settings.secret("proxy_token"))
         self.service = make_service(
             self.platform,
@@ -184,6 +192,25 @@ class ServiceProcess:
                 await self._publish()
             except (OSError, Unavailable, MessageError) as error:
                 log.warning("this service may not be found: %s", error)
+
+    async def ease_out(self) -> None:
+        """Leave the requests to the next leader, where this one is a pod: none is refused, and none is cut but streams.
+
+        Who is refused a connection asks again, and finds the next one. So all connections are closed by answers first, then the
+        cluster forgets this pod, and only then is nobody listened to.
+        """
+        if self.label is None or not self.platform.leads:
+            return
+        for server in self.servers:
+            server.conn_params.no_keep_alive = True
+        await asyncio.sleep(EASE_S)
+        for task in self._while_leading:
+            task.cancel()
+        await self._unlabel(self.label)
+        await asyncio.sleep(UNFOUND_S)
+        for server in self.servers:
+            server.stop()
+        await finish_requests(DRAIN_S)
 
     async def stop(self) -> None:
         """Answer the requests in progress, then end; jobs continue."""
@@ -408,6 +435,7 @@ async def serve(settings: Settings, replica: int) -> None:
             await asked
         leading.cancel()
         log.info("stopping; jobs go on")
+        await app.ease_out()
     finally:
         async with asyncio.timeout(STOP_S):
             await app.stop()

@@ -11,6 +11,7 @@ them, and reports it.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import json
@@ -26,6 +27,7 @@ from collections.abc import Callable
 from functools import partial
 from glob import glob
 from importlib.util import find_spec
+from inspect import iscoroutinefunction
 from typing import Any
 
 NEEDED = ("jupyterhub", "jupyterlab")
@@ -51,6 +53,12 @@ _FOLDERS = {
     "DATA": (".local/share/jupyter", "share/jupyter", "JUPYTER_PATH"),
 }
 """Given: places of a user's own settings and installations for Jupyter: in the home, below Python's user base, and a variable for more."""
+_HUB_S = 50.0
+"""Tuning: seconds that a question about a token waits for a hub that takes no connection."""
+_HUB_AGAIN_S = 0.2
+"""Tuning: seconds between two such questions: the hub is found sooner, or asked more often in vain."""
+_NOT_CONNECTED = "Failed to connect"
+"""Given: begin of what JupyterHub raises then."""
 _DONE = 77
 """Exit status of a process that tried settings to their end. Not 0: a program that ends its process itself has that, most likely."""
 
@@ -130,6 +138,7 @@ def main() -> None:
 
     import jupyterhub.singleuser  # noqa: F401, PLC0415 - while nothing looks for garbage
 
+    _wait_for_hub()
     gc.freeze()
     gc.enable()
     start.run(again)
@@ -292,6 +301,30 @@ def _settle_in_pod() -> None:
     found = [path for path in _MEMORY_EVENTS if os.path.exists(path)]  # noqa: PTH110
     if found:
         os.environ["MLP_MEMORY_EVENTS"] = found[0]
+
+
+def _wait_for_hub() -> None:
+    """Have the server wait for a hub that is restarted when it asks about a token; its user would get an error."""
+    from jupyterhub.services.auth import HubAuth  # noqa: PLC0415
+    from tornado.web import HTTPError  # noqa: PLC0415
+
+    patched: Any = HubAuth
+    ask = patched._api_request  # noqa: SLF001 - it has no public way
+    if not iscoroutinefunction(ask):  # an image may bring an older JupyterHub
+        return
+
+    async def patient(auth: Any, method: str, url: str, /, **more: Any) -> Any:
+        until = time.monotonic() + _HUB_S
+        while True:
+            try:
+                return await ask(auth, method, url, **more)
+            except HTTPError as error:
+                connected = not (error.log_message or "").startswith(_NOT_CONNECTED)
+                if connected or time.monotonic() >= until:
+                    raise
+            await asyncio.sleep(_HUB_AGAIN_S)
+
+    patched._api_request = patient  # noqa: SLF001
 
 
 def _take_socket(fd: int) -> None:

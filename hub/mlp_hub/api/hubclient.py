@@ -35,6 +35,8 @@ TIMEOUT_S = 10.0
 """Safety: seconds that an answer of the hub is waited for: a hub that hangs does not hang the service."""
 LOOK_S = 3.0
 """Tuning: seconds that an answer is waited for to whether the hub is there at all: sooner told, or mistaken more often."""
+AGAIN_S = 0.2
+"""Tuning: seconds until a hub that takes no connection is asked again: sooner found, or asked more often in vain."""
 HEARD_S = 5.0
 """Tuning: seconds after an answer in which the hub counts as there: fewer questions, for how late its end is noticed."""
 STOP_TIMEOUT_S = 60.0
@@ -105,10 +107,14 @@ class HubClient:
     """Asks the hub who a token belongs to, trades OAuth codes for tokens, keeps accounts.
 
     `api_url` is the hub's API, e.g. `http+unix://%2Frun%2Fhub.sock/hub/api`; `token` the service's own.
-    Whatever the hub cannot answer raises Unavailable.
+    Whatever the hub cannot answer raises Unavailable. A hub that takes no connection is asked again for `hold_s` seconds: a pod may
+    be replaced.
     """
 
-    def __init__(self, api_url: str, token: str, client_id: str = "service-mlp") -> None:
+    def __init__(
+        self, api_url: str, token: str, client_id: str = "service-mlp", *, hold_s: float = 0.0
+    ) -> None:
+        self._hold_s = hold_s
         parts = urlsplit(api_url)
         self._token = token
         self._client_id = client_id
@@ -388,10 +394,17 @@ class HubClient:
             follow_redirects=False,
             allow_nonstandard_methods=True,
         )
-        try:
-            answer = await self._http.fetch(request, raise_error=False)
-        except (OSError, HTTPError) as err:
-            raise Unavailable(DOWN) from err
+        until = time.monotonic() + (0.0 if within_s <= LOOK_S else self._hold_s)
+        while True:
+            try:
+                answer = await self._http.fetch(request, raise_error=False)
+                break
+            except ConnectionError as err:
+                if time.monotonic() >= until:
+                    raise Unavailable(DOWN) from err
+            except (OSError, HTTPError) as err:
+                raise Unavailable(DOWN) from err
+            await asyncio.sleep(AGAIN_S)
         if answer.code >= 500:  # 599 is Tornado's own: it could not connect, or the time was over
             log.warning("the hub answered %s %s with %s", method, path.split("/")[1], answer.code)
             raise Unavailable(DOWN)

@@ -28,10 +28,6 @@ def pod(settings: Settings, args: argparse.Namespace) -> int:
     """Run one part in its own pod, or prepare or clean up for all of them."""
     from mlp_hub.cli.lifecycle import pod as part  # noqa: PLC0415
 
-    if args.part == "wait":
-        part.prepare(settings, args.secrets)
-        part.wait_for_database(settings)
-        return 0
     if args.part == "clean":
         from mlp_hub.cli.lifecycle import pod_clean  # noqa: PLC0415
 

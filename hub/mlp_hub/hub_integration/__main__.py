@@ -20,7 +20,7 @@ def main() -> None:
         from jupyterhub import orm, traitlets  # noqa: PLC0415
         from jupyterhub.app import JupyterHub  # noqa: PLC0415
 
-        from mlp_hub.hub_integration import auth_state, database, server, starting  # noqa: PLC0415
+        from mlp_hub.hub_integration import auth_state, database, server, starting, turn  # noqa: PLC0415
         from mlp_hub.hub_integration.accounts import logins, recording  # noqa: PLC0415
         from mlp_hub.hub_integration.log import formatter_of  # noqa: PLC0415
         from mlp_hub.hub_integration.pages import language_page, leaving, recent, token_page  # noqa: PLC0415
@@ -50,6 +50,8 @@ def main() -> None:
     recent.install(settings)
     language_page.install(settings)
     token_page.install(settings)
+    turn.install(settings)
+    turn.take(settings)
     JupyterHub.launch_instance()
 
 

@@ -11,6 +11,8 @@ from mlp_hub.kubernetes.names import COMPONENT, INSTANCE
 
 LEADS = "mlp-hub/leads"
 """Contract: label of the pod whose service leads, with the value `true`."""
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+"""Contract: of an upgrade's old pods the cluster ends the one first that has the lower one; so the lead changes once."""
 
 
 class LeaderLabel:
@@ -57,4 +59,6 @@ class LeaderLabel:
         return list((await self._client.list(PODS, self._namespace, labels=chosen, metadata=True)).items)
 
     async def _put(self, name: str, value: str | None) -> None:
-        await self._client.patch(PODS, name, {"metadata": {"labels": {LEADS: value}}}, self._namespace)
+        cost = None if value is None else "1"
+        metadata = {"labels": {LEADS: value}, "annotations": {DELETION_COST: cost}}
+        await self._client.patch(PODS, name, {"metadata": metadata}, self._namespace)

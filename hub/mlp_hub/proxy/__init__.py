@@ -44,6 +44,25 @@ class Gateway:
     tenant_rate: float = 500
 
 
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """How a proxy that is a pod deals with pods that are replaced: the parts behind it, and itself.
+
+    Requests to a part whose port takes no connection wait for it for `hold_s` seconds. A proxy that is told to end takes requests
+    for `leave_s` more, until all come to the next one. That one begins with the routes of `routes_from`, the API of the one before.
+    """
+
+    hold_s: int = 0
+    leave_s: int = 0
+    routes_from: Place | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """Words of the command line."""
+        from_ = [] if self.routes_from is None else ["--routes-from", url_of(self.routes_from)]
+        return ["--hold-s", str(self.hold_s), "--leave-s", str(self.leave_s), *from_]
+
+
 def node() -> str:
     """Return the path of node: the one that came as a wheel, else the system's."""
     import importlib.util  # noqa: PLC0415 - only `up` needs it
@@ -80,6 +99,7 @@ def launch_command(
     base: str = "",
     apps: Gateway | None = None,
     api: tuple[str, int] | None = None,
+    pods: Succession | None = None,
 ) -> list[str]:
     """Return the command line of the proxy.
 
@@ -90,7 +110,7 @@ def launch_command(
     name of the origin `platform` only. Data about a request's sender is trusted from the proxies of the
     networks `trusted`. Browsers that come over TLS are instructed to keep to it for `hsts` seconds.
     With `tls`, the files of a certificate and of its key, the port speaks TLS. All paths begin with
-    `base`. The API listens at `api` too.
+    `base`. The API listens at `api` too. Without `pods` nothing waits for who is replaced.
     """
     if not BUNDLE.exists():
         raise ProxyMissing(
@@ -109,6 +129,8 @@ def launch_command(
     argv += ["--connections", str(connections), "--per-address", str(per_address)]
     argv += ["--per-server", str(per_server), "--upgrade-s", str(upgrade_s)]
     argv += ["--hsts", str(hsts)]
+    if pods is not None:
+        argv += pods.words
     argv += ["--base", f"{base}/"]
     if apps is not None:
         argv += ["--service", url_of(apps.service), "--app-body-max", str(apps.body_max)]

@@ -55,6 +55,8 @@ READER = Bounds(lock_s=3, statement_s=30, idle_s=120)
 """Safety: of transactions that only read, and keep nobody waiting."""
 MIGRATION = Bounds(lock_s=60, statement_s=0, idle_s=300)
 """Safety: of changes of the tables, which take as long as there are rows."""
+BESIDE = Bounds(lock_s=1, statement_s=2, idle_s=8)
+"""Safety: of changes of tables that services work on meanwhile: less than these wait for a lock (`WRITER.lock_s`)."""
 
 HUB = Bounds(lock_s=3, statement_s=30, idle_s=0)
 """Safety: of JupyterHub, which leaves transactions open while it waits for requests."""

@@ -11,18 +11,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection, inspect, select
+from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import DataError, DBAPIError
 
 from mlp_hub.domain.tenants.tenant import DEFAULT_TENANT, Tenant
 from mlp_hub.store import engine as engines
-from mlp_hub.store.errors import DatabaseFileGone, StoreUnavailable, ValueRefused, WrongSchema
+from mlp_hub.store.errors import DatabaseFileGone, SharedSessions, StoreUnavailable, ValueRefused, WrongSchema
+from mlp_hub.store.schema import Standing, note_works_from, standing_of
 from mlp_hub.store.tables import REVISION, metadata, schema_version
 from mlp_hub.store.tx import Tx
 from mlp_hub.store.writer import NO_PLACE, Fence, Writer
 from mlp_language.message import msg
 
 T = TypeVar("T")
+SESSION_LOOKS = 5
+"""Tuning: connections that look whether they share a session: a pooler that is busy may give them different ones now and then."""
 SLOW_S = 10.0  # a write that takes so long is trouble
 
 
@@ -64,6 +67,7 @@ class Database:
         try:
             if self._guard:
                 self.check_schema()
+                self._check_sessions()
             writer = Writer(self._write_engine, self._greet, self._expect_file, self._now)
             writer.fence, writer.cut, writer.on_commit = self._fence, self._cut, self._on_commit
             writer.start()
@@ -160,20 +164,19 @@ class Database:
             ) from e
 
     def check_schema(self, *, or_older: bool = False) -> None:
-        """Raise `WrongSchema` unless the tables are those of this version; `or_older`: or of one before it.
+        """Raise `WrongSchema` unless this version works with the tables; `or_older`: or with ones before its own.
 
         Raises `StoreUnavailable` where the database does not answer.
         """
         try:
             with self._read_engine.connect() as connection:
-                found = None
-                if inspect(connection).has_table(schema_version.name):
-                    found = connection.scalar(select(schema_version.c.version_num))
+                standing: Standing = standing_of(connection)
         except DBAPIError as e:
             raise StoreUnavailable(
                 msg("the database {name} cannot be read: {why}", name=self._name, why=str(e.orig))
             ) from e
-        if found == REVISION or (or_older and found is not None and found < REVISION):
+        found = standing.revision
+        if standing.fits or (or_older and found is not None and found < REVISION):
             return
         remedy = msg("run: mlp-hub up, which makes its tables")
         if found is not None and found < REVISION:
@@ -191,6 +194,26 @@ class Database:
                 remedy=remedy,
             )
         )
+
+    def _check_sessions(self) -> None:
+        """Raise `SharedSessions` behind a pooler in transaction mode: there one connection finds another's session, though that is open."""
+        if self._sqlite:
+            return
+        ask = text("SELECT pg_backend_pid()")
+        with self._read_engine.connect() as kept:
+            own = kept.scalar(ask)
+            kept.commit()
+            for _ in range(SESSION_LOOKS):
+                with self._read_engine.connect() as other:
+                    if other.scalar(ask) != own:
+                        continue
+                raise SharedSessions(
+                    msg(
+                        "the database {name} is behind a pooler that shares sessions, as PgBouncer does in transaction mode: locks and time limits "
+                        "are lost there; set pool_mode = session, or connect to PostgreSQL directly",
+                        name=self._name,
+                    )
+                )
 
     def create_schema(self) -> None:
         """Make all tables in an empty database, without migrations: for tests and tools."""
@@ -250,6 +273,7 @@ def create_tables(connection: Connection) -> None:
         tables = [table for table in metadata.sorted_tables if table is not schema_version]
         metadata.create_all(connection, tables, checkfirst=False)
         connection.execute(schema_version.insert().values(version_num=REVISION))
+        note_works_from(connection)
         Tx(connection).tenants.insert(Tenant(DEFAULT_TENANT), 0)
 
 

@@ -7,6 +7,7 @@ MLPError
     │   └── StatementFailed   it works, and refused what this one wrote
     │       └── ValueRefused  it has no place for a value that was given: a number beyond its column, a text with a NUL
     ├── StoreInUse         another service process works on this database
+    ├── SharedSessions     a pooler gives one session of PostgreSQL to several connections
     └── WrongSchema        the database's tables are not those of this version
 """
 
@@ -33,6 +34,10 @@ class ValueRefused(StatementFailed):
 
 class StoreInUse(Unavailable):
     """Another service process works on this database; two of them would both decide."""
+
+
+class SharedSessions(Unavailable):
+    """A pooler gives one session of PostgreSQL to several connections, so that locks and time limits of a session are lost."""
 
 
 class WrongSchema(Unavailable):

@@ -7,6 +7,7 @@ the acceptance suite.
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import threading
 import time
@@ -18,8 +19,11 @@ import httpx
 import pytest
 import yaml
 
-from support.cluster.kube import Kube
+from mlp_hub.hub_integration.configure import REMEMBERED_S
+from support.cluster.asking import Asking
+from support.cluster.kube import Kube, RefusedError
 from support.cluster.release import NAME, Release
+from support.failover.pods_rig import PodsRig
 from support.monitoring.prometheus import needs_prometheus, running, until_value
 from support.waiting import wait_for
 
@@ -38,7 +42,7 @@ GONE_S = 180.0
 
 @pytest.fixture(scope="module")
 def hub(kube: Kube, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    hub = Release(kube, tmp_path_factory.mktemp("chart") / "home")
+    hub = Release(kube, tmp_path_factory.mktemp("chart") / "home", MLP_RATE_CHANGES="1000")
     try:
         yield hub
     finally:
@@ -177,6 +181,15 @@ def test_3_the_leader_dies_and_nothing_is_lost(hub: Release, how: str) -> None:
     hub.at("rollout", "status", f"deployment/{NAME}-service", "--timeout=300s")
 
 
+def test_3b_the_leader_is_ended_five_times_under_load_and_nothing_is_lost_or_doubled(hub: Release) -> None:
+    rig = PodsRig(hub)
+    with rig.load():
+        times = [rig.ended("pod deleted") for _ in range(5)]
+    told("seconds until a write was taken, the longest of five kills of the leader under load", max(times))
+    assert rig.lost() == []
+    goes_on(hub)
+
+
 def scrapes(hub: Release, token: str) -> list[dict[str, Any]]:
     """Return what the chart's ServiceMonitors mean, as the Prometheus Operator reads them: a job each, with the addresses of the endpoints."""
     wanted = ("--set", "monitoring.serviceMonitor.enabled=true", "--show-only", "templates/monitoring.yaml")
@@ -199,7 +212,7 @@ def scrapes(hub: Release, token: str) -> list[dict[str, Any]]:
 
 
 @needs_prometheus
-def test_3_a_prometheus_scrapes_what_the_service_monitors_name_with_its_token_only(
+def test_3c_a_prometheus_scrapes_what_the_service_monitors_name_with_its_token_only(
     hub: Release, tmp_path: Path
 ) -> None:
     token = hub.run("token", "--user", "admin", "--scope", "read:metrics").stdout.strip()
@@ -226,16 +239,69 @@ def days(hub: Release) -> float:
     return float(hub.ok("GET", "/session", "ann")["keeping"]["job_days"])
 
 
-def test_4_an_upgrade_changes_a_setting_and_a_rollback_takes_it_back_while_a_job_runs(hub: Release) -> None:
+def test_4_an_upgrade_changes_a_setting_and_a_rollback_takes_it_back_and_no_request_is_refused(
+    hub: Release,
+) -> None:
     assert days(hub) == 90
+    asking = Asking(hub)
     changed = {**hub.values["settings"], "keep_jobs_days": 30}
-    hub.helm("upgrade", "hub", *hub.with_values(settings=changed))
-    hub.until_ready()
-    assert days(hub) == 30
-    goes_on(hub)
-    hub.helm("rollback", "hub", "1")
-    hub.until_ready()
-    assert days(hub) == 90
+    for name, act, wanted in (
+        ("upgrade", ("upgrade", "hub", *hub.with_values(settings=changed)), 30),
+        ("rollback", ("rollback", "hub", "1"), 90),
+    ):
+        with asking.all_the_time("reads", "writes", "login") as asked:
+            hub.helm(*act)
+            hub.until_ready()
+            wait_for(lambda: days(hub) == wanted, message="for the new settings")  # noqa: B023 - within the loop
+        asking.report(name)
+        assert [each for found in asked.values() for each in found.refused] == []
+        goes_on(hub)
+    assert asking.lost() == []
+
+
+def test_4a_a_notebook_server_answers_all_the_time_while_jupyterhub_is_replaced_and_a_login_waits(
+    hub: Release,
+) -> None:
+    asking = Asking(hub)
+    asking.start_lab()
+    with asking.all_the_time("lab", "reads", "login") as asked:
+        hub.at("rollout", "restart", f"deployment/{NAME}-hub")
+        hub.until_ready()
+        time.sleep(REMEMBERED_S)  # the server asks the hub again for who comes after so long
+    asking.report("JupyterHub is replaced")
+    assert [each for found in asked.values() for each in found.refused] == []
+
+
+def evicted(hub: Release, pod: str) -> bool:
+    """Evict a pod as a drain of its node does; whether the cluster let it go."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": hub.at.name},
+    }
+    path = f"/api/v1/namespaces/{hub.at.name}/pods/{pod}/eviction"
+    try:
+        hub.at("create", "--raw", path, "-f", "-", given=json.dumps(body))
+    except RefusedError as refused:
+        if "disruption budget" not in str(refused):
+            raise
+        return False
+    return True
+
+
+def test_4b_an_evicted_leader_hands_over_without_a_refused_request_and_the_other_is_not_evicted_meanwhile(
+    hub: Release,
+) -> None:
+    asking, rig = Asking(hub), PodsRig(hub)
+    leader = rig.settled()
+    (other,) = hub.pods("service").keys() - {leader}
+    with asking.all_the_time("reads", "writes") as asked:
+        assert evicted(hub, leader)
+        assert not evicted(hub, other)
+        wait_for(lambda: hub.leader() == other, message="for the other to lead")
+        rig.settled()
+    asking.report("eviction of the leader")
+    assert [each for found in asked.values() for each in found.refused] == []
     goes_on(hub)
 
 
@@ -276,7 +342,11 @@ def test_7_the_next_installation_has_all_of_it_again_and_without_keep_an_uninsta
 ) -> None:
     hub.helm("install", "hub", *hub.with_values(storage={**hub.values["storage"], "keep": False}))
     hub.until_ready()
-    assert {job["name"] for job in hub.ok("GET", "/users/ann/jobs", "ann")} >= {"sum", "ticks", "killed0"}
+    assert {job["name"] for job in hub.ok("GET", "/users/ann/jobs?limit=1000", "ann")} >= {
+        "sum",
+        "ticks",
+        "killed0",
+    }
     hub.helm("uninstall", "hub", "--wait")
     wait_for(lambda: left(hub) == [], GONE_S, 1, "for nothing to be left")
     assert (Path(hub.homes) / "ann" / "enough").exists()

@@ -179,6 +179,7 @@ def test_a_service_refuses_a_database_of_another_revision(empty_url: str) -> Non
     migrate.upgrade(empty_url)
     with db.begin() as tx:
         tx.connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        tx.settings.put("tables.works_from", "9998")
     for older in (False, True):
         with pytest.raises(WrongSchema, match="a newer version of MLP Hub made it"):
             db.check_schema(or_older=older)

@@ -59,6 +59,7 @@ class Release(LiveHub):
             },
         )
         self.inner_port = 8000  # as the chart has it
+        self.parts: tuple[str, ...] = PARTS
         self.kube = kube
         self._given = dict(self.env)
         self.program = helm.build()
@@ -112,9 +113,19 @@ class Release(LiveHub):
     def up(self) -> str:
         """Install it, or start its parts again where `down` ended them; return once people can log in."""
         if self._forwarding.is_alive():
-            self._scale({part: 2 if part == "service" else 1 for part in PARTS})
+            self._scale({part: 2 if part == "service" else 1 for part in self.parts})
             self.until_ready()
             return ""
+        self.prepare()
+        notes = self.helm("install", "hub", *self.with_values())
+        self._forwarding.start()
+        self.until_ready()
+        return notes
+
+    def prepare(self) -> None:
+        """Make the directory of all files, and the namespace; nothing where they are."""
+        if self.files.exists():
+            return
         self.files.mkdir(parents=True)
         self.files.chmod(0o777)  # of another, who lets the hub write there, as volumes may be
         self.home.chmod(0o755)
@@ -123,15 +134,12 @@ class Release(LiveHub):
         if pem := self._given.get("MLP_TLS_CERT"):
             both = (f"--from-file=tls.crt={pem}", f"--from-file=tls.key={pem}")
             self.at("create", "secret", "generic", CERTIFICATE, *both)
-        notes = self.helm("install", "hub", *self.with_values())
-        self._forwarding.start()
-        self.until_ready()
-        return notes
 
     def down(self, jobs: str = "") -> None:
         """End all pods of the release but its database; jobs and notebook servers go on."""
-        self._scale({part: 0 for part in PARTS if part != "postgresql"})
-        for part in PARTS[:-1]:
+        ended = [part for part in self.parts if part != "postgresql"]
+        self._scale(dict.fromkeys(ended, 0))
+        for part in ended:
             self.at(
                 "wait", "pod", "-l", f"app.kubernetes.io/component={part}", "--for=delete", "--timeout=180s"
             )
@@ -142,7 +150,7 @@ class Release(LiveHub):
 
     def until_ready(self) -> None:
         """Wait until all parts are ready, and the login page and the API answer."""
-        for part in PARTS:
+        for part in self.parts:
             self.at("rollout", "status", f"deployment/{NAME}-{part}", f"--timeout={START_S:.0f}s")
         self.until_login()
         wait_for(self._answers, START_S, 0.2, "for the API to answer")
@@ -197,7 +205,11 @@ class Release(LiveHub):
 
     def leader(self) -> str:
         """Return the pod of the service that leads, once there is one."""
-        return str(wait_for(lambda: self._leaders()[0] if len(self._leaders()) == 1 else None))
+        def one() -> str:
+            found = self._leaders()
+            return found[0] if len(found) == 1 else ""
+
+        return wait_for(one)
 
     def _leaders(self) -> Sequence[str]:
         labelled = self.at.get("pods", "-l", "mlp-hub/leads=true")["items"]

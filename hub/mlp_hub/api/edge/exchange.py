@@ -48,6 +48,8 @@ stop."""
 BODY_TIMEOUT_S = 120.0
 """Limit of requests: seconds until the body of a request must have come."""
 _tasks: set[asyncio.Task[None]] = set()
+_streaming: set[asyncio.Task[None]] = set()
+"""Those of them whose answer comes piece by piece, for as long as it likes."""
 
 
 class Exchange(HTTPMessageDelegate):
@@ -309,11 +311,13 @@ class Exchange(HTTPMessageDelegate):
     def _is_plain(self) -> bool:
         """Whether the answer needs no header that depends on how it was asked, and has a body."""
         request = self._request
+        connection: Any = request.connection
         return (
             request.version == "HTTP/1.1"
             and not self._early
             and request.method != "HEAD"
             and "Connection" not in request.headers
+            and not connection.params.no_keep_alive
         )
 
     async def _send(
@@ -358,6 +362,9 @@ class Exchange(HTTPMessageDelegate):
 
     async def _send_stream(self, connection: Any, stream: Any) -> None:
         self._streams = True
+        task = self._task
+        assert task is not None  # noqa: S101 - who sends runs in it
+        _streaming.add(task)
         ending = asyncio.ensure_future(self._end_with_token())
         try:
             async for chunk in stream:
@@ -371,6 +378,7 @@ class Exchange(HTTPMessageDelegate):
             log.exception("a stream of %s failed", decode.clip(self._request.path))
         finally:
             self._streams = False
+            _streaming.discard(task)
             ending.cancel()
             await stream.aclose()
             if not self._is_gone():
@@ -378,6 +386,12 @@ class Exchange(HTTPMessageDelegate):
                     HTTPOutputError
                 ):  # less than was announced: Tornado ends the connection
                     connection.finish()
+
+
+async def finish_requests(seconds: float) -> None:
+    """Return once all requests of this process are answered, or after so many seconds; streams are not waited for."""
+    if waited_for := _tasks - _streaming:
+        await asyncio.wait(waited_for, timeout=seconds)
 
 
 def _let_go(error: BaseException) -> None:

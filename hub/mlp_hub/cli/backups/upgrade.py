@@ -27,22 +27,21 @@ MOST_WAITED_S = 20.0
 """Seconds that the lease of a service is waited out; it is shorter."""
 
 
-def bring(settings: Settings, *, copies: bool = True) -> str:
+def bring(settings: Settings) -> str:
     """Stop the hub, save copies of both databases, upgrade them to this version, and return a report.
 
-    Without `copies`, as in pods, a failed step can leave JupyterHub's database between two versions; the next upgrade continues there.
     If a step fails, both are as they were. If this process is killed, each is of one version or the
     other, and the next upgrade continues. Jobs and notebook servers continue meanwhile.
     """
     looked = {"platform": database.platform(settings), "hub": database.hub(settings)}
     there = {name: url for name, url in database.urls(settings).items() if looked[name].revision is not None}
-    for url in there.values() if copies else ():
+    for url in there.values():
         dumps.check_tools(url)
     if "platform" in there:
         _refuse_beside_another(settings)
     processes.stop_all(settings)  # an old service must not meet the new tables
     try:
-        saved = _save(settings, there if copies else {})
+        saved = _save(settings, there)
     except (CommandFailed, OSError) as error:
         raise CommandFailed(
             say(
@@ -58,14 +57,7 @@ def bring(settings: Settings, *, copies: bool = True) -> str:
         # last: it is one transaction, so that nothing of it has to be put back
         migrate.upgrade(settings.service_db_url)
     except BaseException as error:
-        trouble = hub.put_back() if hub is not None and copies else None
-        if not copies:
-            raise CommandFailed(
-                say("The upgrade of the databases failed: {why}", why=_words(error)),
-                say(
-                    "Start the version that ran before, after a restore of JupyterHub's database if it refuses; or try again."
-                ),
-            ) from error
+        trouble = hub.put_back() if hub is not None else None
         if trouble is None and not isinstance(error, Exception):
             _say(say("The upgrade was interrupted, and the databases are as they were."))
             _say(say("Copies of both databases before the change are in {saved}.", saved=str(saved)))

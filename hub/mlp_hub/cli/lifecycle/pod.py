@@ -18,7 +18,8 @@ from mlp_hub import durable
 from mlp_hub.cli.commands import accounts
 from mlp_hub.cli.errors import CommandFailed
 from mlp_hub.cli.http import request
-from mlp_hub.cli.state import belonging, database, identity, state_dir
+from mlp_hub.cli.lifecycle import pod_tables
+from mlp_hub.cli.state import belonging, identity, state_dir
 from mlp_hub.cli.state import plan as plans
 from mlp_hub.settings import Settings
 from mlp_language.render import say
@@ -36,6 +37,8 @@ LOOK_S = 1.0
 def run(settings: Settings, environ: Mapping[str, str], part: str, mounted: Path = MOUNTED) -> NoReturn:
     """Become a part; raise `CommandFailed` where it cannot start."""
     prepare(settings, mounted)
+    if part == "service":
+        pod_tables.wait_for_tables(settings)
     argv, variables = PARTS[part](settings)
     env = {**environ, **os.environ, **variables, "MLP_COMPONENT": part}
     os.chdir(settings.home)
@@ -65,35 +68,6 @@ def password_of(settings: Settings) -> dict[str, str]:
     """Return the variable by which PostgreSQL's library finds the trial database's password, if there is one."""
     password = settings.secret_if_made(DATABASE_PASSWORD)
     return {"PGPASSWORD": password} if password else {}
-
-
-def wait_for_database(settings: Settings) -> None:
-    """Return once the platform's database is of this version; raise `CommandFailed` where it is of a newer one."""
-    said = ""
-    while True:
-        try:
-            found = database.platform(settings)
-        except database.DatabaseSilent as silent:
-            now = silent.text()
-        else:
-            if found.revision == found.newest:
-                return
-            if found.revision is not None and found.revision not in found.known:
-                raise CommandFailed(
-                    say(
-                        "{what} is of revision {revision}, newer than this version's {newest}.",
-                        what=found.what,
-                        revision=found.revision,
-                        newest=found.newest,
-                    ),
-                    say("Install the version that made it."),
-                )
-            now = say("The hub's pod brings the databases to this version; waiting for it")
-        if now != said:  # once, not each second
-            sys.stdout.write(f"{now}\n")
-            sys.stdout.flush()
-        said = now
-        time.sleep(LOOK_S)
 
 
 def _hub(settings: Settings) -> tuple[list[str], dict[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -11,14 +12,17 @@ import sys
 import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlp_hub import bindings, durable
 from mlp_hub.cli.errors import CommandFailed
-from mlp_hub.cli.lifecycle import pod
+from mlp_hub.cli.lifecycle import pod, pod_tables
 from mlp_hub.cli.state import belonging, database, identity, state_dir
 from mlp_hub.settings import Settings, SettingsError
 from mlp_language.render import here, render, say
+
+if TYPE_CHECKING:
+    from mlp_hub.kubernetes.client import KubernetesClient
 
 ANSWER_S = 600.0
 """Safety: seconds for which databases are waited for; then the pod starts again."""
@@ -48,7 +52,7 @@ def setup(settings: Settings, take: Collection[str], secret: str = "", mounted: 
     if belonging.NEW_DATABASE not in take:
         check_owner(settings)
         check_emptiness(settings)
-    _bring(settings)
+    pod_tables.bring(settings)
     belonging.bind(settings, "platform")
     belonging.keep_numbers(settings)
     _say(say("secrets, databases and directories are ready"))
@@ -74,6 +78,9 @@ async def kept(settings: Settings, name: str) -> dict[str, str]:
         there = await client.get(SECRETS, name, namespace)
         if there is None:
             made = await client.create(secret_of(name, namespace, all_new()), SECRETS)
+            if made is not None:
+                with contextlib.suppress(ClusterError, ClusterUnreachable):  # they come by themselves, later
+                    await _wake(client, *settings.kubernetes_pod.split("/"))
             there = made or await client.get(SECRETS, name, namespace)  # another pod was faster
         assert there is not None  # noqa: S101 - it was made or found
         found = decoded(there)
@@ -88,6 +95,20 @@ async def kept(settings: Settings, name: str) -> dict[str, str]:
     finally:
         await client.close()
     return found
+
+
+async def _wake(client: KubernetesClient, namespace: str, own: str) -> None:
+    """Delete the pods that wait for the Secret: the cluster looks for it again only after minutes, and at once for a new pod."""
+    from mlp_hub.kubernetes.kinds import PODS, name_of  # noqa: PLC0415
+    from mlp_hub.kubernetes.names import COMPONENT, INSTANCE  # noqa: PLC0415
+
+    mine = await client.get(PODS, own, namespace) or {"metadata": {}}
+    instance = mine["metadata"].get("labels", {}).get(INSTANCE, "")
+    for part in ("proxy", "service", "data", "postgresql"):
+        labels = f"{INSTANCE}={instance},{COMPONENT}={part}"
+        for found in (await client.list(PODS, namespace, labels=labels)).items:
+            if found.get("status", {}).get("phase") == "Pending":
+                await client.delete(PODS, name_of(found), namespace)
 
 
 def all_new() -> dict[str, str]:
@@ -159,16 +180,6 @@ def show_secrets(name: str) -> int:
     del made["metadata"]["namespace"], made["metadata"]["labels"]  # it is the site's, not the hub's
     _say(json.dumps(made, indent=1))
     return 0
-
-
-def _bring(settings: Settings) -> None:
-    if not database.changes(settings):
-        return
-    from mlp_hub.cli.backups.upgrade import bring  # noqa: PLC0415 - a second of imports, needed once a version
-
-    for line in database.changes(settings):
-        _say(line)
-    bring(settings, copies=False)
 
 
 def _wait_for_databases(settings: Settings) -> None:

@@ -12,7 +12,7 @@ import json
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ from mlp_hub.settings import Settings
 from mlp_language.render import say
 
 _FILE = "sqlite:///"
+KEY = "tables.works_from"
+"""Contract: as `store.schema` has it, which would import SQLAlchemy."""
 BINDING = "mlp_hub_binding"
 """Name of the table that we keep in JupyterHub's database: which state directory that belongs to."""
 
@@ -33,6 +35,18 @@ class Tables:
     revision: str | None
     newest: str
     known: frozenset[str]
+    works_from: str | None = None
+    """The oldest revision whose program works with these tables, where they are of a later version."""
+
+    @property
+    def fits(self) -> bool:
+        """Whether this version works with them as they are."""
+        return self.revision == self.newest or (self.is_later and self.works_from in self.known)
+
+    @property
+    def is_later(self) -> bool:
+        """Whether a later version made them."""
+        return self.revision is not None and self.revision not in self.known
 
 
 def urls(settings: Settings) -> dict[str, str]:
@@ -54,7 +68,7 @@ def changes(settings: Settings) -> list[str]:
     """Say what it takes to bring both to this version; raise Failure where one is of a later version."""
     found = (platform(settings), hub(settings))
     for tables in found:
-        if tables.revision is not None and tables.revision not in tables.known:
+        if tables.is_later and not tables.fits:
             raise CommandFailed(
                 say(
                     "{what} is of revision {revision}, newer than this version's {newest}.",
@@ -70,7 +84,7 @@ def changes(settings: Settings) -> list[str]:
     todo = [
         f"{tables.what} goes from revision {tables.revision} to {tables.newest}"
         for tables in found
-        if tables.revision not in (None, tables.newest)
+        if tables.revision is not None and not tables.fits
     ]
     if found[0].revision is None:  # JupyterHub makes its own itself
         todo.insert(0, f"{found[0].what} is made")
@@ -81,6 +95,18 @@ def newest_revision() -> str:
     """Return the newest revision of the platform's database that this version knows."""
     _, newest = _chain(_versions("mlp_hub", "store/migrations"))
     return newest
+
+
+def adds_only(tables: Tables) -> bool:
+    """Whether the platform's tables become those of this version by additions only, so that services of the version before work on."""
+    at, folder = tables.newest, _versions("mlp_hub", "store/migrations")
+    while at != tables.revision:
+        (module,) = folder.glob(f"{at}_*.py")
+        named = _named(module)
+        if named is None or not named.adds_only or not named.before:
+            return False
+        (at,) = named.before
+    return True
 
 
 def _versions(package: str, migrations: str) -> Path:
@@ -100,8 +126,8 @@ def _chain(folder: Path) -> tuple[frozenset[str], str]:
     Alembic, which would run the migrations for it, takes a second to import; they say it in their texts.
     """
     steps = [step for path in folder.glob("*.py") if (step := _named(path)) is not None]
-    known = frozenset(revision for revision, _ in steps)
-    heads = known.difference(*(before for _, before in steps))
+    known = frozenset(step.revision for step in steps)
+    heads = known.difference(*(step.before for step in steps))
     if len(heads) != 1:
         raise CommandFailed(
             say("{folder} has no newest revision.", folder=str(folder)),
@@ -111,8 +137,16 @@ def _chain(folder: Path) -> tuple[frozenset[str], str]:
     return known, newest
 
 
-def _named(module: Path) -> tuple[str, tuple[str, ...]] | None:
-    """Return the revision that a migration makes, and those that it comes after; None for other modules."""
+class _Step(NamedTuple):
+    """The revision that a migration makes, those that it comes after, and whether it only adds to them."""
+
+    revision: str
+    before: tuple[str, ...]
+    adds_only: bool
+
+
+def _named(module: Path) -> _Step | None:
+    """Read a migration; None for other modules."""
     said: dict[str, ast.expr] = {}
     for node in ast.parse(module.read_bytes()).body:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -127,7 +161,8 @@ def _named(module: Path) -> tuple[str, tuple[str, ...]] | None:
             say("{folder} has no newest revision.", folder=str(module)),
             say("The installation is damaged: `make clean up`."),
         ) from error
-    return revision, before if isinstance(before, tuple) else () if before is None else (before,)
+    before = before if isinstance(before, tuple) else () if before is None else (before,)
+    return _Step(revision, before, "ADDS_ONLY" in said and ast.literal_eval(said["ADDS_ONLY"]) is True)
 
 
 def _look(what: str, url: str, folder: Path) -> Tables:
@@ -136,7 +171,14 @@ def _look(what: str, url: str, folder: Path) -> Tables:
         found = _row_of(url, "alembic_version", "version_num")
     except (sqlite3.Error, _Away) as error:
         raise _unanswered(what, error) from error
-    return Tables(what, None if found is None else str(found[0]), newest, known)
+    looked = Tables(what, None if found is None else str(found[0]), newest, known)
+    if not looked.is_later:
+        return looked
+    try:
+        stored = _row_of(url, "setting", "value", f"key = '{KEY}'")
+    except (sqlite3.Error, _Away) as error:
+        raise _unanswered(what, error) from error
+    return replace(looked, works_from=None if stored is None else json.loads(stored[0]))
 
 
 class _Away(Exception):  # noqa: N818 - a state, for `_look` alone

@@ -18,6 +18,10 @@ from mlp_hub.settings import Settings, SettingsError, variable_of
 
 TOKENS = ("proxy_token", "service_token", "spawner_token", "data_token", "gateway_token", "operator_token")
 GRACE_S = 15.0
+HOLD_S = 60
+"""Tuning: seconds that requests wait for a part that is a pod and is replaced, before they are refused."""
+LEAVE_S = 5
+"""Tuning: seconds until a cluster sends no more connections to a proxy that ends."""
 SUPERVISES = "from mlp_hub.cli.supervisor import run"
 """Part of a supervisor's command line; `ports` recognizes the supervisor of another hub by it."""
 HUB_HEALTH = "/hub/health"
@@ -118,6 +122,7 @@ def proxy_command(settings: Settings) -> list[str]:
         hsts=settings.hsts,
         tls=settings.tls,
         base=settings.base,
+        pods=proxy.Succession(HOLD_S, LEAVE_S, settings.proxy_at) if settings.kubernetes_pod else None,
         apps=proxy.Gateway(
             settings.service_at,
             body_max=settings.apps_body_max,

@@ -11,6 +11,7 @@
 // - With a certificate of the operator's the port speaks TLS (tls.mjs).
 // - Apps are reached through a gateway of its own (apps/): who may the service says, pages are on each app's own name.
 // - The operator's doctor asks by the public address what a gateway in front makes of requests (probes.mjs).
+// - A part that is replaced, as a pod is, costs a wait and no request (patience.mjs); nor does the end of this proxy (leaving.mjs).
 // - Where nothing answers, a page says so and tries again (pages.mjs), also where a process of the platform hangs
 //   (backends.mjs).
 //
@@ -28,9 +29,11 @@ import { AppGateway } from "./apps/gateway.mjs";
 import { Backends, placeAt, placeOf } from "./backends.mjs";
 import { senders } from "./forwarded.mjs";
 import { filesBelow, hostRules, isPage } from "./hosts.mjs";
+import { Leaving, routesOf } from "./leaving.mjs";
 import { Connections, hangUp, networkOf, TOO_MANY } from "./limits.mjs";
 import { defaultLogger } from "./log.mjs";
 import { pageFor } from "./pages.mjs";
+import { PatientAgent } from "./patience.mjs";
 import { Probes } from "./probes.mjs";
 import { Refusals } from "./refusals.mjs";
 import { identify } from "./request_ids.mjs";
@@ -67,6 +70,9 @@ const { values: args } = parseArgs({
     "app-visitor-rate": { type: "string", default: "50" },
     "app-tenant-rate": { type: "string", default: "500" },
     base: { type: "string", default: "/" },
+    "hold-s": { type: "string", default: "0" },
+    "leave-s": { type: "string", default: "0" },
+    "routes-from": { type: "string" },
     "tls-cert": { type: "string" },
     "tls-key": { type: "string" },
   },
@@ -97,11 +103,13 @@ class HubProxy extends ConfigurableProxy {
       // Not so of WebSockets: they are asked for in this header.
       const headers = { connection: "keep-alive" };
       delete req.headers.expect; // node has said "100 Continue"
-      this.ask(req, res, target, failed, () => web.call(this.proxy, req, res, { ...target, headers }, failed));
+      const agent = this.agentFor(req, target);
+      this.ask(req, res, target, failed, () => web.call(this.proxy, req, res, { ...target, headers, agent }, failed));
     };
     this.proxy.ws = (req, socket, head, target, failed) => {
       req.sentOn = watch(socket, connections, Number(args["upgrade-s"]));
-      this.ask(req, socket, target, failed, () => ws.call(this.proxy, req, socket, head, target, failed));
+      const agent = this.agentFor(req, target);
+      this.ask(req, socket, target, failed, () => ws.call(this.proxy, req, socket, head, { ...target, agent }, failed));
     };
     this.proxy.on("proxyReq", (proxyReq, req, res, { target }) => {
       this.waitFor(proxyReq, req, res, target);
@@ -119,11 +127,18 @@ class HubProxy extends ConfigurableProxy {
       makeSendable(answer);
       delete answer.headers["strict-transport-security"]; // a name's, and so not a server's, to say
       delete answer.headers["x-request-id"]; // this proxy's, and no server's, to say
+      if (leaving.begun) answer.headers.connection = "close";
       // A server that goes in the middle of its answer: its client would wait for the rest.
       answer.once("close", () => answer.complete || res.destroy());
       // Without it the head of an answer waits for its body: a log that is followed may have its first line in an hour.
       if (!("content-length" in answer.headers)) setImmediate(() => res.writableEnded || res.destroyed || res.flushHeaders());
     });
+  }
+
+  // A part of the platform may be replaced; a user's server that is away stays away.
+  agentFor(req, { agent, target }) {
+    const waits = patient && req.serverOf === undefined && !target.socketPath && target.protocol === "http:";
+    return waits ? patient : agent;
   }
 
   // Routes begin with a host name where users' servers have names of their own.
@@ -175,7 +190,12 @@ class HubProxy extends ConfigurableProxy {
       res.writeHead(200, { "Content-Type": "application/json" }).end(JSON.stringify(apps.figures(figures[1], figures[2])));
       return Promise.resolve();
     }
-    if (req.url !== "/health") return super.handleApiRequest(req, res);
+    if (req.url !== "/health") {
+      if (!leaving.begun || req.method === "GET") return super.handleApiRequest(req, res);
+      // the hub asks again, and finds the next proxy
+      res.writeHead(503, { "Content-Length": 0, Connection: "close" }).end();
+      return Promise.resolve();
+    }
     res.writeHead(200, { "Content-Length": 0, "X-Proxy-Run": run });
     res.end();
     return Promise.resolve();
@@ -183,7 +203,8 @@ class HubProxy extends ConfigurableProxy {
 
   // Another process may listen there by now: who led has been silent for too long. What is kept open leads to the old one.
   renew({ socketPath, host }) {
-    for (const [name, free] of Object.entries(this.httpAgent.freeSockets)) {
+    const all = [this.httpAgent, patient].flatMap((agent) => Object.entries(agent?.freeSockets ?? {}));
+    for (const [name, free] of all) {
       const leadsThere = socketPath ? name.includes(`:${socketPath}`) : name.startsWith(`${host}:`);
       if (leadsThere) for (const socket of [...free]) socket.destroy();
     }
@@ -331,6 +352,9 @@ const backends = new Backends(log, (target) => proxy.renew(target));
 const turns = new Turns();
 const refusals = new Refusals(log);
 const probes = new Probes(args.base);
+const leaving = new Leaving();
+const holdMs = Number(args["hold-s"]) * 1000;
+const patient = holdMs ? new PatientAgent(holdMs, FREE_SOCKETS) : undefined;
 const connections = new Connections({
   total: Number(args.connections),
   perAddress: Number(args["per-address"]),
@@ -359,6 +383,7 @@ const apps =
         },
         turns,
         connections,
+        patient: /^http:/.test(args.service) ? patient : undefined,
         log,
       })
     : undefined;
@@ -382,7 +407,9 @@ if (args["tls-cert"]) {
   }
 }
 connections.bound(proxy.proxyServer);
+leaving.watch(proxy.proxyServer);
 proxy._routes = new FileStore(args.routes, log);
+if (args["routes-from"]) proxy._routes.take(await routesOf(placeAt(args["routes-from"]), token, log));
 if (args["default-target"]) await proxy.addRoute("/", { target: args["default-target"], data: { hub: true } });
 
 // A socket file is left behind by a kill; the supervisor's lock says that nobody else listens on it.
@@ -424,6 +451,8 @@ log.info("Proxying %s:%s", args.bind, args.port);
 for (const signal of ["SIGTERM", "SIGINT"]) {
   process.on(signal, async () => {
     fs.rmSync(args["api-socket"], { force: true });
+    const moreMs = Number(args["leave-s"]) * 1000;
+    if (moreMs) await leaving.leave(proxy.proxyServer, moreMs);
     const late = new Promise((resolve) => setTimeout(resolve, FLUSH_MS));
     await Promise.race([apps?.flush(), late]);
     process.exit(0);

@@ -16,16 +16,20 @@ export class FileStore extends MemoryStore {
   load() {
     // what a power cut left of it may be anything; the hub tells all routes again
     try {
-      const saved = JSON.parse(fs.readFileSync(this.path, "utf8"));
-      for (const [path, route] of Object.entries(saved)) {
-        if (typeof route?.target !== "string") throw new Error(`the route ${path} leads nowhere`);
-        super.add(path, { ...route, last_activity: new Date(route.last_activity ?? Date.now()) });
-      }
+      this.take(JSON.parse(fs.readFileSync(this.path, "utf8")));
     } catch (error) {
       if (error.code !== "ENOENT") this.log.warn("Routes in %s are not readable: %s", this.path, error.message);
       return;
     }
-    this.log.info("Found %d routes again", Object.keys(this.routes).length);
+  }
+
+  /** Add these routes, by path; throws at one that leads nowhere. */
+  take(routes) {
+    for (const [path, route] of Object.entries(routes)) {
+      if (typeof route?.target !== "string") throw new Error(`the route ${path} leads nowhere`);
+      super.add(path, { ...route, last_activity: new Date(route.last_activity ?? Date.now()) });
+    }
+    this.log.info("Found %d routes again", Object.keys(routes).length);
   }
 
   // As the base class, which takes "constructor" and the like for branches of its tree.

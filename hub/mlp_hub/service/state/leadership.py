@@ -90,7 +90,8 @@ class Leadership:
     dead process is taken over at once. `floor` returns the highest epoch that was seen elsewhere, for a
     database that can be older, or new. `lost` is called on the event loop when another has it. `clock`
     gives seconds since the epoch, for displays. `steady` is any clock that is never set; without it,
-    `clock` is never set.
+    `clock` is never set. `of_tables` raises if this platform does not work with the tables as they are now: an upgrade may have changed
+    them while it stood by.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Leadership:
         floor: Callable[[], Awaitable[int]] | None = None,
         lost: Callable[[], None] = lambda: None,
         steady: Callable[[], float] | None = None,
+        of_tables: Callable[[Tx], None] = lambda tx: tx.leases.check_tables(),
     ) -> None:
         self._db = db
         self._clock = clock
@@ -111,6 +113,7 @@ class Leadership:
         self._length_s = length_s
         self._poll_s = poll_s
         self._alone = alone
+        self._of_tables = of_tables
         self._floor = floor
         self.epoch = 0
         self.holder = holder_name()
@@ -300,6 +303,7 @@ class Leadership:
         found, free = self._look(tx)
         if found is not None and not free:
             return found
+        self._of_tables(tx)
         before = 0 if found is None else found.epoch
         mine = Lease(self.holder, self._clock() + self._length_s, max(before, floor) + 1)
         tx.leases.put(NAME, mine)

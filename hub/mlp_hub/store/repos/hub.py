@@ -13,6 +13,7 @@ from mlp_hub.store.engine import LIFE_LOCKS, WRITE_LOCK
 from mlp_hub.store.records import Lease, Remembered
 from mlp_hub.store.repos.base import Repo, chunks
 from mlp_hub.store.rows import Rows
+from mlp_hub.store.schema import check_fits
 from mlp_hub.store.tables import idempotency_key as k
 from mlp_hub.store.tables import lease as lease_table
 from mlp_hub.store.tables import setting
@@ -84,6 +85,10 @@ class Leases(Repo):
     def put(self, name: str, lease: Lease) -> None:
         """Store a lease."""
         self._store(_leases, lease, name=name)
+
+    def check_tables(self) -> None:
+        """Raise `WrongSchema` unless this program works with the tables: who leads writes to all of them."""
+        check_fits(self._c)
 
     def show_life(self, lease: Lease) -> None:
         """Let the database tell others that this lease's holder lives, as long as this connection does."""

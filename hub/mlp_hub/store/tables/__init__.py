@@ -70,9 +70,12 @@ from mlp_hub.store.tables.workload import (
 
 REVISION = "0053"
 """The revision of these tables; the newest one in `store/migrations` (a test compares them)."""
+WORKS_FROM = "0053"
+"""The oldest revision whose program works with these tables: all revisions after it only add (a test compares it with `ADDS_ONLY`)."""
 
 __all__ = [
     "REVISION",
+    "WORKS_FROM",
     "alert",
     "alert_silence",
     "announcement",

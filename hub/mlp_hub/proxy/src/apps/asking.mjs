@@ -33,9 +33,12 @@ export class Asking {
   #flying = new Map(); // key: promise of an answer
   #agent = new http.Agent({ keepAlive: true, maxFreeSockets: 8 });
 
-  /** `service` is where it listens (as `placeAt` has it), `token` the platform's own, `turns` in which it is asked. */
-  constructor({ service, token, turns, log }) {
-    Object.assign(this, { service, token, turns, log });
+  /**
+   * `service` is where it listens (as `placeAt` has it), `token` the platform's own, `turns` in which it is asked. `patient` is an
+   * agent that waits for a service that is replaced: for questions about what is not known yet.
+   */
+  constructor({ service, token, turns, patient, log }) {
+    Object.assign(this, { service, token, turns, patient, log });
   }
 
   /**
@@ -50,7 +53,9 @@ export class Asking {
     const asked = again ? `again ${key}` : key; // what one is answered for guessing is not the other's answer
     let flying = this.#flying.get(asked);
     if (!flying) {
-      flying = this.put("/gateway:admit", again ? { ...question, again } : question, from, language).finally(() => this.#flying.delete(asked));
+      const agent = known?.answer.status === 200 ? undefined : this.patient;
+      const put = this.put("/gateway:admit", again ? { ...question, again } : question, from, language, agent);
+      flying = put.finally(() => this.#flying.delete(asked));
       this.#flying.set(asked, flying);
     }
     const said = await flying;
@@ -71,7 +76,7 @@ export class Asking {
   }
 
   /** Ask the service, in turn; the status is 503 where it is away. */
-  put(path, question, from, language = "") {
+  put(path, question, from, language = "", agent = this.#agent) {
     return new Promise((resolve) => {
       const body = JSON.stringify(question);
       let leave = () => {};
@@ -89,7 +94,7 @@ export class Asking {
         };
         const { socketPath, hostname, port } = this.service;
         const where = socketPath ? { socketPath } : { host: hostname, port };
-        const asked = http.request({ ...where, agent: this.#agent, method: "PUT", path: API + path, headers });
+        const asked = http.request({ ...where, agent, method: "PUT", path: API + path, headers });
         const late = setTimeout(() => asked.destroy(new Error("it does not answer")), ANSWER_MS);
         asked.once("error", () => done(503));
         asked.once("close", () => clearTimeout(late));

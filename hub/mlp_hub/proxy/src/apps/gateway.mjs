@@ -45,14 +45,14 @@ export class AppGateway {
   /**
    * `service` is where the service listens, `token` the platform's own; `platform` the hub's origin, `users` the domain of names
    * of their own or empty, `base` what paths begin with. `secure`: browsers keep `__Host-` cookies here. `limits`: bodyMax
-   * (MiB), answerS, wakeS, perKey, perVisitor, perTenant (requests a second).
+   * (MiB), answerS, wakeS, perKey, perVisitor, perTenant (requests a second). `patient`: as of `Asking`.
    */
-  constructor({ service, token, platform, users, base, secure, limits, turns, connections, log }) {
+  constructor({ service, token, platform, users, base, secure, limits, turns, connections, patient, log }) {
     Object.assign(this, { platform, base, limits, connections, log });
     this.cookie = secure ? "__Host-mlp-app" : "mlp-app";
     this.scheme = platform.startsWith("https:") ? "https" : "http";
     this.placeOf = appPlaces({ users, base });
-    this.#asking = new Asking({ service, token, turns, log });
+    this.#asking = new Asking({ service, token, turns, patient, log });
     this.#entering = new Entering({ asking: this.#asking, cookie: this.cookie, secure, home: platform + base });
     this.#telling = new Telling({ asking: this.#asking, figures: this.#figures });
     this.#rates = new Rates(limits);
