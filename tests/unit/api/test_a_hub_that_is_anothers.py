@@ -111,6 +111,13 @@ async def test_people_are_those_of_the_hub_over_all_its_pages() -> None:
         assert set(await hub.find_accounts(["nobody", "user001@example.org"])) == {"user001@example.org"}
 
 
+async def test_only_people_whom_the_hub_has_no_more_can_be_removed() -> None:
+    async with client(lambda path, _: (200, {"name": "ann"}) if path.endswith("/ann") else (404, {})) as hub:
+        await hub.deauthorize("gone")
+        with pytest.raises(Refused, match="accounts are those of your JupyterHub"):
+            await hub.deauthorize("ann")
+
+
 async def test_accounts_are_never_changed() -> None:
     def answer(path: str, _: dict[str, str]) -> Answer:
         raise AssertionError(path)
@@ -119,7 +126,6 @@ async def test_accounts_are_never_changed() -> None:
         for act in (
             hub.sign_up("ann", "secret", "10.0.0.1"),
             hub.make_without_login("ann"),
-            hub.deauthorize("ann"),
             hub.set_password("ann", "x"),
             hub.log_out("ann"),
             hub.set_admin("ann", True),

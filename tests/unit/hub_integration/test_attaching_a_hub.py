@@ -22,7 +22,9 @@ AT = {"service": "http://service:8084/", "data": "http://data:8087", "installati
 
 
 @pytest.fixture(autouse=True)
-def default_roles() -> Iterator[None]:
+def default_roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("kubespawner.spawner.load_config", lambda **_: None)
+    monkeypatch.setattr("kubespawner.spawner.shared_client", lambda _: None)
     before = roles.get_default_roles
     yield
     roles.get_default_roles = before
@@ -99,7 +101,7 @@ def test_roles_and_scopes_of_the_site_stay() -> None:
     assert {"custom:site:x", JOBS_WRITE} <= set(c.JupyterHub.custom_scopes)
     (people,) = [one for one in c.JupyterHub.load_roles if one["name"] == "user"]
     assert {"self", "custom:site:x", JOBS_WRITE, ACCESS} <= set(people["scopes"])
-    assert not c.JupyterHub.extra_user_scopes
+    assert "extra_user_scopes" not in c.JupyterHub
     assert {"custom:site:x", JOBS_WRITE} <= set(c.QuotaSpawner.server_token_scopes)
 
 

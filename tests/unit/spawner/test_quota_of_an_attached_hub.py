@@ -81,6 +81,7 @@ class LedgerCalls:
 
 
 CALLS: LedgerCalls
+SESSIONS: list[Any] = []
 
 
 class ClusterlessSpawner(KubeSpawner):
@@ -114,6 +115,14 @@ class Attached(PodQuota, ClusterlessSpawner):
         return CALLS
 
 
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubespawner.spawner.load_config", lambda **_: None)
+    # its way of writing objects alone, without a connection
+    client = SimpleNamespace(api_client=ApiClient.__new__(ApiClient))
+    monkeypatch.setattr("kubespawner.spawner.shared_client", lambda _: client)
+
+
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LedgerCalls]:
     global CALLS  # noqa: PLW0603 - a spawner is made by the hub, which hands nothing on to it
@@ -124,11 +133,16 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LedgerCal
         tx.tenants.insert(Tenant("red", Quota(cpu=2000, ram=4096)), 0)
     CALLS = LedgerCalls(db)
     yield CALLS
+    while SESSIONS:
+        session = SESSIONS.pop()
+        session.close()
+        session.bind.dispose()
     db.close()
 
 
 def spawner(user: str = "ann", options: dict[str, Any] | None = None, **traits: Any) -> Attached:
     session = orm.new_session_factory("sqlite:///:memory:")()
+    SESSIONS.append(session)
     person = orm.User(name=user)
     session.add(person)
     row = orm.Spawner(user=person, name="", state={})
@@ -143,7 +157,6 @@ def spawner(user: str = "ann", options: dict[str, Any] | None = None, **traits: 
         mlp_installation="site", mlp_api_url="http://service/api", **traits,
     )  # fmt: skip
     made.asked = []
-    made.api = SimpleNamespace(api_client=ApiClient())
     made.api_token = "secret"
     made.user_options = options or {}
     return made
