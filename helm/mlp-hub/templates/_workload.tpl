@@ -174,7 +174,6 @@ topologySpreadConstraints:
       - {key: {{ . }}, path: {{ . }}}
       {{- end }}
 {{- else -}}
-{{- $tokens := .root.Values.attach.tokens -}}
 - name: secrets
   projected:
     sources:
@@ -188,9 +187,9 @@ topologySpreadConstraints:
       {{- end }}
       # of the hub that the platform is attached to
       - secret:
-          name: {{ $tokens.secretName }}
+          name: {{ .root.Values.attach.tokens.secretName }}
           items:
-            - {key: {{ ternary $tokens.serviceKey $tokens.dataKey (eq .token "service_token") }}, path: {{ .token }}}
+            - {key: {{ ternary .root.Values.attach.tokens.serviceKey .root.Values.attach.tokens.dataKey (eq .token "service_token") }}, path: {{ .token }}}
 {{- end }}
 {{- end -}}
 

@@ -40,15 +40,16 @@ class PodQuota(HeldQuota):
         help="Name of the platform in the cluster, by which it knows that it has counted a pod.", config=True
     )
 
+    modify_pod_hook: Any
     _team = ""
     _teams: tuple[str, ...] = ()
     _their_hook: Callable[..., Any] | None = None
     _wraps = False
 
-    async def _prepare(self) -> Account:
+    async def _prepare_quota(self) -> Account:
         return await self._account()
 
-    async def _begin(self, prepared: Any) -> None:
+    async def _take_quota(self, prepared: Any) -> None:
         self._team, self._teams, self._wraps = prepared.default_tenant, prepared.tenants, True
 
     async def start(self) -> Any:

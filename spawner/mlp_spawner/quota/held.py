@@ -108,9 +108,9 @@ class HeldQuota(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         self._busy = True
         self._news = msg("Asking for room within the quota")
         try:
-            prepared = await self._prepare()
+            prepared = await self._prepare_quota()
             try:
-                await self._begin(prepared)
+                await self._take_quota(prepared)
                 place = await super().start()
                 await self._confirm()
             except BaseException:
@@ -121,11 +121,11 @@ class HeldQuota(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         finally:
             self._busy = self._has_room = False
 
-    async def _prepare(self) -> Any:
-        """Find out what a start needs; return it for `_begin`. Nothing is held or made yet."""
+    async def _prepare_quota(self) -> Any:
+        """Find out what a start needs; return it for `_take_quota`. Nothing is held or made yet."""
         return None
 
-    async def _begin(self, prepared: Any) -> None:
+    async def _take_quota(self, prepared: Any) -> None:
         """Do what comes before the other half's start; what was taken until an error is given back."""
 
     async def _hold(self, amount: Amount) -> None:

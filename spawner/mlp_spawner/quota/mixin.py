@@ -79,7 +79,7 @@ class QuotaMixin(HeldQuota):
 
     # ------------------------------------------------------------------------ start
 
-    async def _prepare(self) -> tuple[options.Choice, Account]:
+    async def _prepare_quota(self) -> tuple[options.Choice, Account]:
         account = await self._account()
         environments = {tenant: room.environments for tenant, room in account.room.items()}
         if self._repeats():
@@ -97,7 +97,7 @@ class QuotaMixin(HeldQuota):
             raise ServerRefused(sentence(error.message), "options", 400) from error
         return choice, account
 
-    async def _begin(self, prepared: Any) -> None:
+    async def _take_quota(self, prepared: Any) -> None:
         choice, account = prepared
         await self._take(choice)
         self._give(choice, account)
