@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornado.httpserver import HTTPServer
 
+from mlp_hub.api.attached_hub import AttachedHub
 from mlp_hub.api.auth import recent
 from mlp_hub.api.auth.sessions import COOKIE
 from mlp_hub.api.build import make_server, make_service
@@ -113,8 +114,9 @@ class ServiceProcess:
             steady=time.monotonic,
         )
         hub_api = f"{url_of(settings.hub_at)}{settings.base}/hub/api"
+        client = AttachedHub if settings.hub_attached else HubClient
         hold_s = HUB_S if settings.kubernetes_pod else 0.0
-        self.hub = HubClient(hub_api, settings.secret("service_token"), hold_s=hold_s)
+        self.hub = client(hub_api, settings.secret("service_token"), hold_s=hold_s)
         self.figures = ProxyFigures(settings.proxy_at, settings.secret("proxy_token"))
         self.service = make_service(
             self.platform,
@@ -378,6 +380,7 @@ def config_of(settings: Settings) -> Config:
         recent_cookie=origins.cookie(f"{recent.COOKIE}-{settings.port}"),
         base=settings.base,
         app_origin=origins.of_label("{label}"),
+        hub_attached=settings.hub_attached,
         warnings=() if origins.apart else (ONE_NAME_MEANS,),
     )
 

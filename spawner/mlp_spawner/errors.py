@@ -9,11 +9,28 @@ ServerFailed        no server through no choice of its user; the spawn page show
 
 from __future__ import annotations
 
-from jupyterhub.spawner import SpawnException
 from tornado import web
 
 from mlp_language.message import Message, msg, verbatim
 from mlp_language.render import plain
+
+try:
+    from jupyterhub.spawner import SpawnException
+
+    REFUSALS_COUNT = False
+    """Whether the hub takes a refusal for a failure of its own, of which several in a row end it."""
+except ImportError:  # JupyterHub 5, to which the platform can be attached
+    REFUSALS_COUNT = True
+
+    class SpawnException(web.HTTPError):  # type: ignore[no-redef]
+        """What JupyterHub 6 calls a refusal by policy; the hub before it goes by the status."""
+
+        def __init__(self, message: str, *, reason: str, log_message: str, status_code: int) -> None:
+            super().__init__(status_code, log_message, reason=reason)
+            self.message = message
+
+        def __str__(self) -> str:
+            return self.message
 
 
 class Told(str):

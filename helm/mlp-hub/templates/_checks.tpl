@@ -12,6 +12,22 @@
 {{- fail (printf "\n\n%s is a value of another chart: %s." $old $new) -}}
 {{- end -}}
 {{- end -}}
+{{- $attached := ne .Values.attach.hubUrl "" -}}
+{{- if and $attached .Values.hub.enabled -}}
+{{- fail "\n\nattach.hubUrl is set beside hub.enabled: the platform serves one hub. Set hub.enabled to false to attach to yours, or leave attach.hubUrl empty for the chart's own." -}}
+{{- end -}}
+{{- if and (not $attached) (not .Values.hub.enabled) -}}
+{{- fail "\n\nhub.enabled is false, and attach.hubUrl is empty: name the hub to attach to, such as http://hub:8081, or set hub.enabled." -}}
+{{- end -}}
+{{- if and $attached (or .Values.httpRoute.enabled .Values.ingress.enabled .Values.proxy.tls.secretName) -}}
+{{- fail "\n\nhttpRoute, ingress or proxy.tls is set beside attach.hubUrl: the pages are behind the proxy of the hub that you attach to, and the chart has none." -}}
+{{- end -}}
+{{- if and $attached (ne .Values.address.usersDomain "none") -}}
+{{- fail "\n\naddress.usersDomain is not \"none\" beside attach.hubUrl: names of users' servers are those of the hub that you attach to." -}}
+{{- end -}}
+{{- if and $attached .Values.config -}}
+{{- fail "\n\nconfig is set beside attach.hubUrl: JupyterHub's own options are hub.config and hub.extraConfig of the hub that you attach to." -}}
+{{- end -}}
 {{- if not .Values.address.url -}}
 {{- fail "\n\naddress.url is empty: set the address that people open, such as https://hub.example.org/." -}}
 {{- end -}}

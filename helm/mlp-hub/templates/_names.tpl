@@ -24,6 +24,7 @@
 {{- define "mlp-hub.serviceMetrics" -}}{{ include "mlp-hub.fullname" . }}-service-metrics{{- end -}}
 {{- define "mlp-hub.data" -}}{{ include "mlp-hub.fullname" . }}-data{{- end -}}
 {{- define "mlp-hub.postgresql" -}}{{ include "mlp-hub.fullname" . }}-postgresql{{- end -}}
+{{- define "mlp-hub.setup" -}}{{ include "mlp-hub.fullname" . }}-setup{{- end -}}
 {{- define "mlp-hub.clean" -}}{{ include "mlp-hub.fullname" . }}-clean{{- end -}}
 {{- define "mlp-hub.settings" -}}{{ include "mlp-hub.fullname" . }}-settings{{- end -}}
 {{- define "mlp-hub.config" -}}{{ include "mlp-hub.fullname" . }}-config{{- end -}}
@@ -55,6 +56,15 @@ postgresql: {own: 5432}
 {{/* Path below which all pages are, without a slash at its end. */}}
 {{- define "mlp-hub.base" -}}
 {{- with (urlParse .Values.address.url).path }}{{ . | trimSuffix "/" }}{{ end -}}
+{{- end -}}
+
+{{/* Host and port of JupyterHub for the other parts. */}}
+{{- define "mlp-hub.hubAt" -}}
+{{- if .Values.hub.enabled -}}
+{{ include "mlp-hub.host" (dict "root" . "name" (include "mlp-hub.hub" .)) }}:{{ (include "mlp-hub.ports" . | fromYaml).hub.own }}
+{{- else -}}
+{{ (urlParse .Values.attach.hubUrl).host }}
+{{- end -}}
 {{- end -}}
 
 {{/* Host name of the platform's pages. */}}

@@ -18,6 +18,9 @@ annotations:
 {{- define "mlp-hub.podMeta" -}}
 labels:
   {{- include "mlp-hub.selector" . | nindent 2 }}
+  {{- if and (eq .part "service") (not .root.Values.hub.enabled) }}
+  hub.jupyter.org/network-access-hub: "true"  # as the network policies of Zero-to-JupyterHub want it
+  {{- end }}
   {{- with .values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -121,13 +124,17 @@ topologySpreadConstraints:
 {{- $host := include "mlp-hub.host" (dict "root" .root "name" (include "mlp-hub.postgresql" .root)) }}
 - name: MLP_DATABASE_URL
   value: postgresql://mlp@{{ $host }}:5432/mlp
+{{- if .root.Values.hub.enabled }}
 - name: MLP_HUB_DATABASE_URL
   value: postgresql://mlp@{{ $host }}:5432/jupyterhub
+{{- end }}
 {{- else }}
 - name: MLP_DATABASE_URL
   valueFrom: {secretKeyRef: {name: {{ .root.Values.database.existingSecret.name }}, key: {{ .root.Values.database.existingSecret.platformKey }}}}
+{{- if .root.Values.hub.enabled }}
 - name: MLP_HUB_DATABASE_URL
   valueFrom: {secretKeyRef: {name: {{ .root.Values.database.existingSecret.name }}, key: {{ .root.Values.database.existingSecret.hubKey }}}}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -156,8 +163,9 @@ topologySpreadConstraints:
 {{- end }}
 {{- end -}}
 
-{{/* The part's own keys of the Secret of the platform. A pod waits until the Secret is there. Argument: also `keys`. */}}
+{{/* The part's own keys of the Secret of the platform. A pod waits until the Secret is there. Arguments: also `keys`, and `token` where another hub makes that key. */}}
 {{- define "mlp-hub.secretVolume" -}}
+{{- if or .root.Values.hub.enabled (not .token) -}}
 - name: secrets
   secret:
     secretName: {{ include "mlp-hub.secret" .root }}
@@ -165,6 +173,24 @@ topologySpreadConstraints:
       {{- range .keys }}
       - {key: {{ . }}, path: {{ . }}}
       {{- end }}
+{{- else -}}
+- name: secrets
+  projected:
+    sources:
+      {{- with without .keys .token }}
+      - secret:
+          name: {{ include "mlp-hub.secret" $.root }}
+          items:
+            {{- range . }}
+            - {key: {{ . }}, path: {{ . }}}
+            {{- end }}
+      {{- end }}
+      # of the hub that the platform is attached to
+      - secret:
+          name: {{ .root.Values.attach.tokens.secretName }}
+          items:
+            - {key: {{ ternary .root.Values.attach.tokens.serviceKey .root.Values.attach.tokens.dataKey (eq .token "service_token") }}, path: {{ .token }}}
+{{- end }}
 {{- end -}}
 
 {{- define "mlp-hub.filesVolumeOf" -}}
@@ -208,4 +234,25 @@ volumeMounts:
   {{- if .files }}
   - {name: files, mountPath: /files}
   {{- end }}
+{{- end -}}
+
+{{/* The pod that prepares secrets, tables and directories for a platform without a hub of its own. */}}
+{{- define "mlp-hub.setupPod" -}}
+{{- $existing := ne .root.Values.secrets.existingSecret "" -}}
+metadata:
+  {{- include "mlp-hub.podMeta" . | nindent 2 }}
+spec:
+  {{- include "mlp-hub.placement" . | nindent 2 }}
+  serviceAccountName: {{ include "mlp-hub.hubAccount" .root }}
+  restartPolicy: OnFailure
+  containers:
+    - name: setup
+      command: [tini, "--", mlp-hub, pod, setup{{ if not $existing }}, --secret, {{ include "mlp-hub.secret" .root }}{{ end }}{{ if .root.Values.hub.newDatabase }}, --new-database{{ end }}]
+      {{- include "mlp-hub.containerCommon" . | nindent 6 }}
+  volumes:
+    {{- include "mlp-hub.volumes" . | nindent 4 }}
+    {{- include "mlp-hub.filesVolumeOf" . | nindent 4 }}
+    {{- if $existing }}
+    {{- include "mlp-hub.secretVolume" (merge (dict "keys" (list "cookie_secret" "crypt_key" "proxy_token" "service_token" "spawner_token" "data_token" "gateway_token" "operator_token" "admin-password")) .) | nindent 4 }}
+    {{- end }}
 {{- end -}}

@@ -371,8 +371,9 @@ class HubClient:
         json: object = None,
         form: dict[str, str] | None = None,
         within_s: float = TIMEOUT_S,
+        accept: str = "application/json",
     ) -> HTTPResponse:
-        headers = {"Accept": "application/json"}
+        headers = {"Accept": accept}
         body: bytes | None = None
         if form is not None:
             body = urlencode(form).encode()

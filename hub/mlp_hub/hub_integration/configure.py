@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jupyterhub import roles
 from jupyterhub.handlers import base
 
 from mlp_hub.api.auth.scopes import (
@@ -25,7 +24,7 @@ from mlp_hub.api.auth.scopes import (
 )
 from mlp_hub.api.edge.limits import rates
 from mlp_hub.hub_integration.pages.language import language
-from mlp_hub.hub_integration.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES
+from mlp_hub.hub_integration.scopes import OAUTH_SCOPES, SERVER_SCOPES, USER_SCOPES, let_administrators_have
 from mlp_hub.settings import Settings
 from mlp_hub.settings.executor_kinds import Ground
 from mlp_hub.settings.origins import Origins
@@ -130,7 +129,7 @@ def _proxy(c: Any, settings: Settings) -> None:
 
 def _identities(c: Any, settings: Settings) -> None:
     """Set the rights of the service, the spawner at the ledger, the operator's command, and people."""
-    _let_administrators_have(ADMIN_SCOPES)
+    let_administrators_have(ADMIN_SCOPES)
     hub = c.JupyterHub
     hub.custom_scopes = custom_scopes()
     hub.extra_user_scopes = set(USER_SCOPES)
@@ -200,23 +199,6 @@ def _identities(c: Any, settings: Settings) -> None:
             "services": [OPERATOR],
         },
     ]
-
-
-def _let_administrators_have(scopes: tuple[str, ...]) -> None:
-    """Add to JupyterHub's `admin` role, which `load_roles` cannot change.
-
-    A second role would have to be granted and taken in step with the hub's own admin flag.
-    """
-    defaults = roles.get_default_roles
-
-    def with_ours() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = defaults()
-        for role in found:
-            if role["name"] == "admin":
-                role["scopes"] = [*role["scopes"], *(s for s in scopes if s not in role["scopes"])]
-        return found
-
-    roles.get_default_roles = with_ours
 
 
 def _accounts(c: Any, settings: Settings) -> None:

@@ -30,6 +30,11 @@ class PartSettings(StatePaths):
     hub_address: str = setting(
         "", "HOST:PORT at which the proxy and the service reach the hub; empty: its socket.", kind="str"
     )
+    hub_attached: bool = setting(
+        False,
+        "The hub at `hub_address` is another's, such as a Zero-to-JupyterHub: accounts are its alone, and its proxy leads to the pages.",
+        kind="bool",
+    )
     service_address: str = setting(
         "",
         "HOST:PORT at which proxy, hub and data process reach the service that leads; empty: its socket.",

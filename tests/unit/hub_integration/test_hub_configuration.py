@@ -3,6 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from jupyterhub import roles
 from traitlets import TraitError
 from traitlets.config import Config
 
@@ -15,7 +16,7 @@ from mlp_hub.settings import Settings
 @pytest.fixture
 def configured(tmp_path, monkeypatch):
     """Make the configuration of an environment."""
-    monkeypatch.setattr(module.roles, "get_default_roles", module.roles.get_default_roles)
+    monkeypatch.setattr(roles, "get_default_roles", roles.get_default_roles)
     monkeypatch.setattr(module.base, "SESSION_COOKIE_NAME", module.base.SESSION_COOKIE_NAME)
 
     def make(**environ):
@@ -163,7 +164,7 @@ def test_the_tokens_of_the_file_service_and_the_gateway_are_limited_to_their_rou
 
 
 def test_administrators_hold_all_of_the_platforms_scopes(config):
-    admin = next(r for r in module.roles.get_default_roles() if r["name"] == "admin")
+    admin = next(r for r in roles.get_default_roles() if r["name"] == "admin")
     assert set(config.JupyterHub.custom_scopes) <= set(admin["scopes"])
     assert "admin:users" in admin["scopes"]
 

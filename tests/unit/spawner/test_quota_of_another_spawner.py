@@ -27,6 +27,7 @@ from mlp_hub.service.quota.ledger import Ledger
 from mlp_hub.store import Database
 from mlp_spawner.errors import ServerFailed, ServerRefused, ServiceRefused, ServiceUnreachable
 from mlp_spawner.quota import debts
+from mlp_spawner.quota.held import HeldQuota
 from mlp_spawner.quota.mixin import QuotaMixin
 from mlp_spawner.quota.service_client import APPLIER, Account, Amount, Room, ServerEnvironment
 
@@ -181,7 +182,7 @@ def service(tmp_path: Path) -> Iterator[LedgerService]:
 
 @pytest.fixture
 def hub(tmp_path: Path, service: LedgerService, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubStub]:
-    monkeypatch.setattr(QuotaMixin, "_looked_for_debts", True)
+    monkeypatch.setattr(HeldQuota, "_looked_for_debts", True)
     monkeypatch.setattr(debts, "settle_later", lambda *_: None)
     made = HubStub(tmp_path)
     yield made

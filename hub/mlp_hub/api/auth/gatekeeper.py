@@ -17,7 +17,7 @@ from tornado.httputil import HTTPServerRequest
 from mlp_hub.api.auth.authentication import Credential, TooMany, Unauthorized, check_browser
 from mlp_hub.api.auth.authorize import authorize
 from mlp_hub.api.auth.principal import CallerKind, Principal
-from mlp_hub.api.auth.recent import check_recent
+from mlp_hub.api.auth.recent import check_recent, check_token
 from mlp_hub.api.edge import decode
 from mlp_hub.api.edge.call import Service
 from mlp_hub.api.edge.connections import network_of
@@ -82,9 +82,12 @@ class Gatekeeper:
         if found.route.recent:
             service = self._service
             config = service.config
-            check_recent(
-                request.headers, principal, config.cookie_secret, config.recent_cookie, service.clock()
-            )
+            if config.hub_attached:
+                check_token(principal)
+            else:
+                check_recent(
+                    request.headers, principal, config.cookie_secret, config.recent_cookie, service.clock()
+                )
         return admitted
 
     async def watch(

@@ -52,5 +52,16 @@ def check_recent(headers: HTTPHeaders, principal: Principal, secret: bytes, cook
         )
 
 
+def check_token(principal: Principal) -> None:
+    """Refuse a browser's session at a hub that is another's, which nobody can ask for a recent login; a caller with a token is a program."""
+    if principal.session:
+        raise Refused(
+            Reason.LOGIN_TOO_OLD,
+            msg(
+                "this cannot be done from a page here, because your JupyterHub does not ask for the password again; do it with a token, by `mlp` or the API"
+            ),
+        )
+
+
 def _mac(secret: bytes, user: str, when: str) -> str:
     return hmac.new(secret, f"mlp-recent:{when}:{user}".encode(), hashlib.sha256).hexdigest()

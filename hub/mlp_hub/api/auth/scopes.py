@@ -127,6 +127,18 @@ Each has the scopes of the routes that it asks, and none of the ledger.
 """
 
 
+HUB_SCOPES: tuple[str, ...] = (
+    "list:users",
+    "read:users",
+    "list:groups",
+    "read:groups",
+    "read:servers",
+    "delete:servers",
+    "tokens",
+)
+"""Scopes of JupyterHub that the service's own token needs at a hub that is another's."""
+
+
 def custom_scopes() -> dict[str, dict[str, str]]:
     """Give the definitions for `c.JupyterHub.custom_scopes`; JupyterHub has its own scopes already."""
     return {name: {"description": text} for name, text in SCOPES.items() if name.startswith(PREFIX)}

@@ -42,7 +42,8 @@ class Config:
     come over TLS, or to a name below localhost. `host_cookies`: no other site shares the pages' host
     name, so that `__Host-` cookies keep others' out. `warnings` are shown to platform admins. `base` is
     the beginning of browsers' paths, before all that is here (`/mlp`). `app_origin` is the origin of an
-    app's pages, with `{label}` instead of its name. It is empty where apps have no origins.
+    app's pages, with `{label}` instead of its name. It is empty where apps have no origins. `hub_attached`: the
+    hub is another's, which asks nobody for a recent login.
     """
 
     version: str
@@ -56,6 +57,7 @@ class Config:
     app_origin: str = ""
     recheck_s: float = 3.0
     ping_s: float = 20.0
+    hub_attached: bool = False
 
     @property
     def cookie_path(self) -> str:

@@ -61,7 +61,9 @@ def setup(settings: Settings, take: Collection[str], secret: str = "", mounted: 
 
 def installation_of(settings: Settings) -> str:
     """Return the identity of the installation: as long as its secrets stay, it is the same in each pod."""
-    return hashlib.sha256(f"installation {settings.secret('service_token')}".encode()).hexdigest()[:16]
+    # the token of a service at another's hub is that hub's to change
+    secret = settings.secret("cookie_secret" if settings.hub_attached else "service_token")
+    return hashlib.sha256(f"installation {secret}".encode()).hexdigest()[:16]
 
 
 async def kept(settings: Settings, name: str) -> dict[str, str]:

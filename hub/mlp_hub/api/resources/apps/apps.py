@@ -13,6 +13,8 @@ from mlp_hub.api.edge.call import Call, Reply
 from mlp_hub.api.edge.paging import ListPage, listed
 from mlp_hub.api.resources.jobs.jobs import log_reply, page_of
 from mlp_hub.api.routes import Relation, Route
+from mlp_hub.domain.errors import Reason, Refused
+from mlp_language.message import msg
 
 
 class AppQuery(ListPage, forbid_unknown_fields=True):
@@ -38,6 +40,13 @@ async def deploy(call: Call) -> Application:
     `waiting`, and `message` has the reason. An existing app of this name is refused with `Conflict`
     unless `replace` is set.
     """
+    if call.service.config.hub_attached:
+        raise Refused(
+            Reason.WRONG_STATE,
+            msg(
+                "apps need the platform's own proxy, and your JupyterHub has another; run the program as a job"
+            ),
+        )
     return await call.platform.apps.deploy(call.context, call.user, call.body, actor=call.principal.name)
 
 

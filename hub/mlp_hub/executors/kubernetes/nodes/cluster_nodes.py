@@ -15,6 +15,7 @@ from mlp_hub.executors.kubernetes.nodes.groups import NodeGroup, group_of
 from mlp_hub.executors.kubernetes.nodes.requests import Use, use_of
 from mlp_hub.executors.kubernetes.nodes.table import NodeTable
 from mlp_hub.executors.nodes import NodeInfo
+from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import CONFIG_MAPS, NODES, PODS, Object, labels_of, name_of
 from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
@@ -108,7 +109,9 @@ class ClusterNodes:
         return describe(node, self._at.tolerations, self._at.cpu_overcommit)
 
     def _use(self, pod: Object) -> Use | None:
-        return None if self._at.marks.items() <= labels_of(pod).items() else use_of(pod)
+        labels = labels_of(pod)
+        held = self._at.marks.items() <= labels.items() or labels.get(names.CHARGED) == self._at.name
+        return None if held else use_of(pod)
 
     def _node_is(self, key: Key, now: Description | None) -> None:
         self._table.node_is(key[1], now)
