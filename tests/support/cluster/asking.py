@@ -82,7 +82,9 @@ class Asking:
     def start_lab(self) -> None:
         """Start ann's notebook server, and return once it answers."""
         with self.client() as client:
-            answer = client.post("/hub/api/users/ann/server", json={"tenant": "default", "cpu": 0.1, "ram": 600})
+            answer = client.post(
+                "/hub/api/users/ann/server", json={"tenant": "default", "cpu": 0.1, "ram": 600}
+            )
             assert answer.status_code in (201, 202), answer.text
             wait_for(lambda: self.lab(client).is_success, START_S, message="for the notebook server")
 
