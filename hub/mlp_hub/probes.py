@@ -1,4 +1,4 @@
-"""Answers to a cluster's probes in the place of a part that waits before it serves."""
+"""Answers to a cluster's probes, for a part that waits before it serves."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _HUB_S = 50.0
 _HUB_AGAIN_S = 0.2
 """Tuning: seconds between two such questions: the hub is found sooner, or asked more often in vain."""
 _NOT_CONNECTED = "Failed to connect"
-"""Given: begin of what JupyterHub raises then."""
+"""Given: begin of the message of JupyterHub's error then."""
 _DONE = 77
 """Exit status of a process that tried settings to their end. Not 0: a program that ends its process itself has that, most likely."""
 

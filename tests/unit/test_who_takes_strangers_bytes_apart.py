@@ -115,6 +115,7 @@ PARSERS = frozenset(
 )  # fmt: skip
 DEFAULT_POOL = {
     "app.py": "sockets of the state directory",
+    "cli/lifecycle/pod_tables.py": "a migration, in the hub's pod before it serves",
     "executors/local/executor.py": "what is the platform's own: run directories, the environment of all",
     "executors/shared_volume/fence.py": "run directories",
     "executors/shared_volume/files.py": "what a directory gives that is opened by no workspace",

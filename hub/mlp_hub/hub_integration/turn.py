@@ -73,7 +73,7 @@ def take(settings: Settings) -> None:
 
 
 def _keep(url: engine.URL) -> None:
-    """Have the lock again where the database restarted; who has it already keeps it."""
+    """Take the lock again after a restart of the database; a lock that is held stays."""
     while True:
         time.sleep(KEEP_S)
         if not _take(url):

@@ -389,7 +389,7 @@ class Exchange(HTTPMessageDelegate):
 
 
 async def finish_requests(seconds: float) -> None:
-    """Return once all requests of this process are answered, or after so many seconds; streams are not waited for."""
+    """Return once all requests of this process are answered, or after `seconds`; streams are not waited for."""
     if waited_for := _tasks - _streaming:
         await asyncio.wait(waited_for, timeout=seconds)
 

@@ -1,4 +1,4 @@
-"""The tables of an upgrade whose parts are pods: who waits for them, and who makes them when.
+"""Upgrades of the tables where all parts are pods: services wait for them, and the hub's pod makes them in time.
 
 Services of two versions are there at once, because a new one must be ready before an old one ends. If the new tables only add to
 the old ones, they are made at once, and the services follow each other without a pause. If not, the services of the new version are ready

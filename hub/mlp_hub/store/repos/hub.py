@@ -87,7 +87,7 @@ class Leases(Repo):
         self._store(_leases, lease, name=name)
 
     def check_tables(self) -> None:
-        """Raise `WrongSchema` unless this program works with the tables: who leads writes to all of them."""
+        """Raise `WrongSchema` unless this program works with the tables: a leader writes to all of them."""
         check_fits(self._c)
 
     def show_life(self, lease: Lease) -> None:
