@@ -7,8 +7,9 @@ from typing import Any
 
 from mlp.language import say, says
 from mlp.rendering import costs, ends, rank_use, words
+from mlp.rendering.fitting import width
 from mlp.rendering.format import amount, between, clock_time, memory, span, starts
-from mlp.rendering.tables import Sentences, width
+from mlp.rendering.tables import Sentences
 from mlp.rendering.words import sentences
 
 Json = dict[str, Any]
