@@ -73,7 +73,7 @@ def test_the_form_fits_a_narrow_window(pages: Pages) -> None:
 
 def test_a_user_without_platform_admin_rights_can_only_read(pages: Pages, front: FrontService) -> None:
     front.data.session |= {"admin": False, "tenants": ["teal"], "tenant_admin": ["teal"]}
-    page = pages.panel("tenants/teal")
+    page = pages.panel("tenants/teal#settings")
     expect(region(page)).to_contain_text("conference-demo")
     expect(region(page)).to_contain_text("8 cpu, 2 a100 gpu")
     expect(region(page).get_by_role("button")).to_have_count(0)
