@@ -18,12 +18,12 @@ try:
     from jupyterhub.spawner import SpawnException
 
     REFUSALS_COUNT = False
-    """Whether the hub takes a refusal for a failure of its own, of which several in a row end it."""
+    """Whether the hub counts refusals as its failures, of which several in a row end it."""
 except ImportError:  # JupyterHub 5, to which the platform can be attached
     REFUSALS_COUNT = True
 
     class SpawnException(web.HTTPError):  # type: ignore[no-redef]
-        """What JupyterHub 6 calls a refusal by policy; the hub before it goes by the status."""
+        """Refusal by policy, as JupyterHub 6 has it; earlier hubs look at the status only."""
 
         def __init__(self, message: str, *, reason: str, log_message: str, status_code: int) -> None:
             super().__init__(status_code, log_message, reason=reason)

@@ -67,7 +67,7 @@ class PodQuota(HeldQuota):
             self._wraps, self._their_hook = False, None
 
     async def get_pod_manifest(self) -> Any:
-        """Make the pod as ever; what happens to it next is the site's hook, and then the charge."""
+        """Make the pod as ever, and let the charge follow the site's hook."""
         pod = await super().get_pod_manifest()
         if self._wraps:
             self._their_hook, self.modify_pod_hook, self._wraps = self.modify_pod_hook, self._charged, False

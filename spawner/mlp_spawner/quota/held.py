@@ -126,7 +126,7 @@ class HeldQuota(Spawner):  # type: ignore[misc]  # jupyterhub is untyped
         return None
 
     async def _take_quota(self, prepared: Any) -> None:
-        """Do what comes before the other half's start; what was taken until an error is given back."""
+        """Take the quota before the other half starts; after an error it is given back."""
 
     async def _hold(self, amount: Amount) -> None:
         """Take room for the server; raise `ServerRefused` where there is none."""
