@@ -50,10 +50,30 @@ func (a *Agent) translate(pod *corev1.Pod, data *Data, aliases []corev1.HostAlia
 			*list.to = append(*list.to, container)
 		}
 	}
+	numberVolumes(&to)
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{podLabel: a.owner}},
 		Spec:       to,
 	}, nil
+}
+
+// numberVolumes names volumes by their place: that of the account's token has another name in each pod of a gang.
+func numberVolumes(spec *corev1.PodSpec) {
+	names := map[string]string{}
+	for i := range spec.Volumes {
+		names[spec.Volumes[i].Name] = fmt.Sprintf("v%d", i)
+		spec.Volumes[i].Name = fmt.Sprintf("v%d", i)
+	}
+	for _, list := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for c := range list {
+			for m := range list[c].VolumeMounts {
+				list[c].VolumeMounts[m].Name = names[list[c].VolumeMounts[m].Name]
+			}
+			for m := range list[c].VolumeDevices {
+				list[c].VolumeDevices[m].Name = names[list[c].VolumeDevices[m].Name]
+			}
+		}
+	}
 }
 
 func firstLabel(name string) string {

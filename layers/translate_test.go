@@ -129,8 +129,9 @@ func TestDataComesAsOneSecretOfTheJob(t *testing.T) {
 		if volume.Secret == nil || volume.Secret.SecretName != secret {
 			t.Fatalf("volume %s is not of the job's Secret: %+v", volume.Name, volume)
 		}
+		name := map[string]string{"v0": "ssh", "v1": "account"}[volume.Name]
 		for _, item := range volume.Secret.Items {
-			files[volume.Name+"/"+item.Path] = string(data.values[item.Key])
+			files[name+"/"+item.Path] = string(data.values[item.Key])
 		}
 	}
 	for file, want := range map[string]string{"ssh/id": "value", "account/token": "secret", "account/ca.crt": "1", "account/namespace": "team"} {
@@ -181,6 +182,8 @@ func indexed(name, index string) *corev1.Pod {
 	return podNamed(name, func(pod *corev1.Pod) {
 		pod.Spec.Hostname = name
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "RANK", Value: index}, {Name: "SIZE", Value: "2"}}
+		pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "random-" + index, MountPath: "/data"}}
+		pod.Spec.Volumes = []corev1.Volume{{Name: "random-" + index}}
 	})
 }
 
