@@ -1,13 +1,13 @@
-"""`python -m mlp_cluster up|down|can|build|with|images|nodes|kubeconfig|helm|kill`: what the targets of the Makefile and CI call."""
+"""`python -m mlp_cluster up|down|can|build|with|images|nodes|kubeconfig|helm|layer|kill`: what the targets of the Makefile and CI call."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from mlp_cluster import fake_nodes, helm, images, machine, programs, store
+from mlp_cluster import fake_nodes, helm, images, layer, machine, programs, store
 from mlp_cluster.able import able
 from mlp_cluster.components import Making
 from mlp_cluster.passing import passing
@@ -16,6 +16,8 @@ from mlp_cluster.running import ClusterError, say
 from mlp_cluster.space import Space
 from mlp_cluster.store import Store
 from mlp_cluster.up import down, up
+
+_PRINTED: dict[str, Callable[[], object]] = {"can": able, "helm": helm.build, "layer": layer.build}
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,6 +40,9 @@ def main(argv: Sequence[str]) -> int:
     nodes.add_argument("--gpus", type=int, default=8)
     commands.add_parser("kubeconfig", help="print where the kubeconfig is; kubectl lies beside it")
     commands.add_parser("helm", help="build helm unless it is there, and print where it is")
+    commands.add_parser(
+        "layer", help="build the agent of tenants' own clusters unless it is there, and print where it is"
+    )
     kill = commands.add_parser("kill", help="kill one of the cluster's programs; `up` starts it again")
     kill.add_argument("name")
     arguments = parser.parse_args(argv)
@@ -54,8 +59,8 @@ def main(argv: Sequence[str]) -> int:
 def _do(arguments: argparse.Namespace) -> None:
     name, given = clone_name(), brought()
     command = arguments.command
-    if command in {"can", "helm"}:
-        print(able() if command == "can" else helm.build())
+    if command in _PRINTED:
+        print(_PRINTED[command]())
     elif command == "build":
         _build(pods=not arguments.api_only)
     elif command == "kubeconfig":
@@ -80,6 +85,7 @@ def _build(*, pods: bool) -> None:
     with alone("builds"):
         built = programs.build()
         helm.build()
+        layer.build()
         if pods:
             images.build(*images.OURS)
             store.template(built)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from mlp_cluster.machine import go
@@ -29,14 +30,18 @@ def path() -> Path:
 
 def build() -> Path:
     """Build it unless it is there; return its path."""
-    made = path()
-    with alone("helm"):
+    return built_once(path(), "helm", _compile)
+
+
+def built_once(made: Path, name: str, compile_to: Callable[[Path], None]) -> Path:
+    """Return a program that is built apart from those of the cluster; build it unless it is there."""
+    with alone(name):
         if not made.exists():
-            say("building helm from source; the first time that takes some minutes")
+            say(f"building {name} from source; the first time that takes some minutes")
             draft = made.parent.with_suffix(DRAFT)
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir(parents=True)
-            _compile(draft / "helm")
+            compile_to(draft / made.name)
             draft.rename(made.parent)
     os.utime(made.parent)
     used(made.parent, "")

@@ -5,12 +5,12 @@ Each clone's are tagged with its name, so that those of others stay, and all clu
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mlp_cluster.archive import chains
 from mlp_cluster.place import ROOT, clone
 from mlp_cluster.running import ClusterError, output, say
 
@@ -42,7 +42,7 @@ class Image:
     @property
     def chains(self) -> list[str]:
         """What the layers make together, each with all below it."""
-        return chains(self.layers)
+        return _chains(self.layers)
 
 
 def build(*names: str) -> None:
@@ -112,3 +112,16 @@ def _name(folder: Path) -> None:
 
 def _blob(folder: Path, digest: str) -> Path:
     return folder / "blobs" / digest.replace(":", "/")
+
+
+def _chains(digests: Sequence[str]) -> list[str]:
+    """Name what layers make together, each with all below it, as containerd names what it unpacked."""
+    made = list(digests[:1])
+    for digest in digests[1:]:
+        made.append(f"sha256:{hashlib.sha256(f'{made[-1]} {digest}'.encode()).hexdigest()}")
+    return made
+
+
+def pack(layout: Path, to: Path) -> None:
+    """Write an OCI layout as an archive, as containerd takes it."""
+    output(["tar", "-C", layout, "-cf", to, "index.json", "oci-layout", "blobs"])

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from mlp_cluster import archive, images
+from mlp_cluster import images
 from mlp_cluster.components import Making
 from mlp_cluster.images import Image
 from mlp_cluster.place import DRAFT, base, used
@@ -68,7 +68,7 @@ class Store:
         layout, packed = self.folder.with_name("layout"), self.folder.with_name("images.tar")
         shutil.rmtree(layout, ignore_errors=True)
         images.lay_out(layout, new, set(self.ctr("snapshots", "ls").split()))
-        archive.pack(layout, packed)
+        images.pack(layout, packed)
         self.ctr("images", "import", str(packed))
         packed.unlink()
         shutil.rmtree(layout)
@@ -93,7 +93,7 @@ def template(programs: Path) -> Path:
     shutil.rmtree(draft, ignore_errors=True)
     draft.mkdir(parents=True)
     images.lay_out(draft / "layout", built)
-    archive.pack(draft / "layout", draft / "images.tar")
+    images.pack(draft / "layout", draft / "images.tar")
     layers = images.packed_layers(draft / "layout")
     _import(draft, layers)
     _note(draft / "root", {}, built)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from support.cluster.kube import Kube, Namespace
-from support.cluster.real_cluster import kube
+from support.cluster.real_cluster import kube, upper
 
-__all__ = ["kube"]  # a fixture
+__all__ = ["kube", "upper"]  # fixtures
 
 
 @pytest.fixture

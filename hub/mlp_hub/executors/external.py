@@ -29,6 +29,7 @@ class ObservedExternalJob:
     job: str | None = None
     refused: bool = False
     fault: Message | None = None  # what is wrong with it
+    waits: str = ""  # why it waits, as it is written down on it
 
 
 class ExternalJobs(Protocol):
@@ -60,6 +61,10 @@ class ExternalJobs(Protocol):
 
     async def refuse(self, what: ExternalJob, why: Message, epoch: int = 0) -> None:
         """Write down that it will not run, where its user reads it."""
+        ...
+
+    async def explain(self, what: ExternalJob, why: str, epoch: int = 0) -> None:
+        """Write down why it waits, where its user reads it; an empty text removes that."""
         ...
 
     async def remove(self, what: ExternalJob, epoch: int = 0) -> None:

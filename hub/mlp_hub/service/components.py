@@ -203,7 +203,9 @@ class Components(Given):
         lambda p: (
             None
             if p.executor.external_jobs is None
-            else ExternalJobIntake(p.queue, p.board, p.submissions, p.jobs, p.executor.external_jobs, p.lease)
+            else ExternalJobIntake(
+                p.queue, p.board, p.submissions, p.jobs, p.executor.external_jobs, p.lease, p.admission
+            )
         ),
         start=lambda intake: None if intake is None else intake.start(),
     )

@@ -28,7 +28,8 @@ class KubeBetween:
     """A server at `port` of the loopback, for whoever reads `kubeconfig`. The fields may be set at any time.
 
     `slow_s` is added to each answer; of `refuse_every` requests one is answered 429; while `away` nothing is answered and
-    watches are cut, while `deaf` only watches that are open go on; API groups in `lacks` are not there. `calls` counts requests by verb and kind, `began` has when each
+    watches are cut, while `deaf` only watches that are open go on; API groups in `lacks` are not there. `on_call` is called with
+    each request's name before it is passed on, and again once it is answered there and not yet here. `calls` counts requests by verb and kind, `began` has when each
     request came, and `watches` those that are open.
     """
 
@@ -42,6 +43,7 @@ class KubeBetween:
         self.refuse_every = 0
         self.lacks: frozenset[str] = frozenset()
         self.deaf = False
+        self.on_call: Callable[[str, str], None] | None = None
         self._away = False
         self._asked = 0
         self._open: set[asyncio.Transport] = set()
@@ -126,6 +128,8 @@ class KubeBetween:
             request.transport.abort()
             return web.Response()
         self.calls[_name(request)] += 1
+        if self.on_call is not None:
+            self.on_call(_name(request), "before")
         self.last_at = time.time()
         self._asked += 1
         if any(f"/apis/{group}/" in request.path for group in self.lacks):
@@ -156,6 +160,8 @@ class KubeBetween:
             async with self._session.request(
                 request.method, self._host + request.path_qs, headers=headers, data=body or None
             ) as answer:
+                if self.on_call is not None:
+                    self.on_call(_name(request), "after")
                 passed = {k: v for k, v in answer.headers.items() if k.lower() not in _HOP}
                 response = web.StreamResponse(status=answer.status, headers=passed)
                 await response.prepare(request)

@@ -30,15 +30,22 @@ def kube() -> Iterator[Kube]:
         yield Kube(place.kubeconfig)
 
 
+@pytest.fixture(scope="session")
+def upper() -> Iterator[tuple[Kube, Place]]:
+    """A second cluster, without a node: a tenant's own."""
+    with used(f"{clone_name()[:12]}-up", pods=False) as place:
+        yield Kube(place.kubeconfig), place
+
+
 @contextlib.contextmanager
-def used(name: str) -> Iterator[Place]:
+def used(name: str, *, pods: bool | None = None) -> Iterator[Place]:
     """Have a cluster together with other processes; the last one ends it, if it was tests that started it."""
     base().mkdir(parents=True, exist_ok=True)
     with (base() / f"{name}.used").open("w") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
         there = find(name)
         ran = there is not None and Space(there).whole()
-        place = up(name, pods=os.environ.get("TIER") != "api")
+        place = up(name, pods=os.environ.get("TIER") != "api" if pods is None else pods)
         if not ran:
             (place.folder / STARTED_BY_TESTS).touch()
         try:

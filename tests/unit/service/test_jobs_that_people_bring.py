@@ -28,6 +28,7 @@ class Door:
     def __init__(self) -> None:
         self.there: dict[str, ObservedExternalJob] = {}
         self.said: dict[str, str] = {}
+        self.explained: list[str] = []
         self.fails = 0
         self._told: list[Callable[[str], None]] = []
 
@@ -77,6 +78,11 @@ class Door:
     async def refuse(self, what: ExternalJob, why: Message, epoch: int = 0) -> None:
         self.said[what.uid] = str(why)
         self.there[what.uid] = replace(self.there[what.uid], refused=True)
+
+    async def explain(self, what: ExternalJob, why: str, epoch: int = 0) -> None:
+        if what.uid in self.there:
+            self.explained.append(why)
+            self.there[what.uid] = replace(self.there[what.uid], waits=why)
 
     async def remove(self, what: ExternalJob, epoch: int = 0) -> None:
         self.take_away(what)
@@ -183,3 +189,27 @@ async def test_cancelling_or_deleting_a_job_in_the_hub_removes_its_object(tmp_pa
 
 async def _gone(door: Door, what: ExternalJob) -> bool:
     return not door.is_there(what.uid)
+
+
+async def test_its_object_says_why_it_waits_once_for_each_kind_of_reason(tmp_path: Path) -> None:
+    async with at_door(tmp_path) as (rig, door):
+        fills = JobCreate(name="fills", code="x", cpu=4.0, ram=100, tenant="red", env={"SIM_DURATION": "600"})
+        await rig.platform.jobs.submit("ann", fills)
+        await rig.until("fills", "running")
+        what = door.bring("waits")
+
+        async def words() -> str:
+            return door.there[what.uid].waits
+
+        assert "cpu" in await until(words, what="the reason on its object")
+        written = len(door.explained)
+        for _ in range(3):
+            door.tell(what.uid)
+        await rig.platform.jobs.cancel(SYSTEM, "ann", "fills")
+        await rig.until("waits", "running", "finished")
+
+        async def silent() -> bool:
+            return not door.there[what.uid].waits
+
+        await until(silent, what="the reason to go")
+        assert len(door.explained) == written + 1

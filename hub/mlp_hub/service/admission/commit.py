@@ -185,7 +185,7 @@ class _Storing:
         self.changes.add_events(
             self.tx,
             [
-                (w.uid, Step("waiting", _waiting_words(w), w.verdict.reason.value))
+                (w.uid, Step("waiting", waiting_words(w), w.verdict.reason.value))
                 for w in d.waits
                 if w.uid in still
             ],
@@ -317,7 +317,7 @@ class _Storing:
         return True
 
 
-def _waiting_words(wait: Wait) -> Message:
+def waiting_words(wait: Wait) -> Message:
     """Say at which place a job waits and why; one that can never start is at none."""
     message = wait.verdict.headline
     if wait.verdict.reason is Reason.EXCEEDS_MAX_QUOTA:

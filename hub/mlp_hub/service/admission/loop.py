@@ -109,6 +109,8 @@ class Admission:
         self.watch = CycleWatch()
         self.on_preempted: list[Callable[[Preempt], None]] = []
         """Called with each decision to stop a job for another one, once it is stored."""
+        self.on_waits: list[Callable[[Sequence[Wait]], None]] = []
+        """Called with the reasons of waiting that are new or of another kind, once they are stored."""
         self._one = asyncio.Lock()
         self.cycles = 0
         self.differences: list[str] = []  # between the kept core and one made anew, where that is checked
@@ -406,6 +408,8 @@ class Admission:
         if decided.usage:
             self._usage.note_stored(now)
         self._waits.written(decided.waits)
+        for told in self.on_waits:
+            told(decided.waits)
         if decided.preempts:
             self._tell_preempted(decided.preempts, stored)
         self._learn(kept, stored, now)

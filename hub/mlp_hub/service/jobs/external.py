@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
 from mlp_hub.domain.errors import MessageError, Refused
 from mlp_hub.domain.jobs.job import FINAL, Job, Phase, Target
 from mlp_hub.domain.tenants.tenant_context import SYSTEM
 from mlp_hub.executors.base import Superseded
 from mlp_hub.executors.external import ExternalJobs, ObservedExternalJob
+from mlp_hub.scheduler.model.types import Wait
+from mlp_hub.service.admission.commit import waiting_words
+from mlp_hub.service.admission.loop import Admission
 from mlp_hub.service.jobs.service import JobService
 from mlp_hub.service.jobs.submissions import Submissions
 from mlp_hub.service.lifecycle.workqueue import WorkQueue
@@ -32,12 +36,14 @@ class ExternalJobIntake:
         jobs: JobService,
         external_jobs: ExternalJobs,
         lease: Leadership,
+        admission: Admission,
     ) -> None:
         self._queue, self._board, self._submissions, self._jobs = queue, board, submissions, jobs
-        self._external_jobs, self._lease = external_jobs, lease
+        self._external_jobs, self._lease, self._admission = external_jobs, lease, admission
         self._job_of: dict[str, str] = {}  # of jobs that have not ended, by the uid of their object
         queue.serve(KIND, self._work)
         external_jobs.on_news(lambda uid: queue.add((KIND, uid)))
+        admission.on_waits.append(self._admission_says)
 
     async def start(self) -> None:
         """Cancel what was taken away while nobody looked, before anybody looks after it, and look at all there are."""
@@ -60,6 +66,12 @@ class ExternalJobIntake:
             self._queue.add((KIND, what.uid))
         else:
             self._job_of[what.uid] = job.uid
+
+    def _admission_says(self, waits: Sequence[Wait]) -> None:
+        for wait in waits:
+            job = self._board.waiting.get(wait.uid)
+            if job is not None and job.spec.brought is not None:
+                self._queue.add((KIND, job.spec.brought.uid))
 
     async def _work(self, uid: str) -> bool:
         try:
@@ -84,6 +96,14 @@ class ExternalJobIntake:
         if job is None or job.phase in (Phase.CANCELLED, Phase.DELETING):
             await self._lease.ensure_held()
             await self._external_jobs.remove(found.what, self._lease.epoch)
+        elif (why := self._why(job)) != found.waits:
+            await self._lease.ensure_held()
+            await self._external_jobs.explain(found.what, why, self._lease.epoch)
+
+    def _why(self, job: Job) -> str:
+        """Return why a job waits, as it was stored last; empty for one that does not wait."""
+        wait = self._admission.last_said.get(job.uid)
+        return "" if wait is None or job.uid not in self._board.waiting else str(waiting_words(wait))
 
     async def _take(self, found: ObservedExternalJob) -> None:
         await self._lease.ensure_held()

@@ -69,6 +69,11 @@ class AdmissionGate:
         async with self._fence.act(epoch):
             await self._objects.patch(what, patches.refuses(str(why)))
 
+    async def explain(self, what: ExternalJob, why: str, epoch: int = 0) -> None:
+        """Write down why it waits; an empty text removes that."""
+        async with self._fence.act(epoch):
+            await self._objects.patch(what, patches.explains(why))
+
     async def remove(self, what: ExternalJob, epoch: int = 0) -> None:
         """Delete it; its pods go with it."""
         view = self._objects.find(what.uid)

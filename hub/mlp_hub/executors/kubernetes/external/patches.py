@@ -7,7 +7,7 @@ from typing import Any
 
 from mlp_hub.executors.base import LaunchSpec
 from mlp_hub.executors.kubernetes.attempt_claims import END, End
-from mlp_hub.executors.kubernetes.external.views import JOB_UID, NODES, REFUSED, ExternalView
+from mlp_hub.executors.kubernetes.external.views import JOB_UID, NODES, REFUSED, WAITS, ExternalView
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes.affinity import on_nodes
 from mlp_hub.executors.nodes import TENANT as TENANT_TAINT
@@ -41,6 +41,7 @@ def lets_run(at: Installation, view: ExternalView, spec: LaunchSpec, version: st
         "annotations": {
             END: None if end is None else end.text(),
             NODES: ",".join(sorted(set(spec.placement))),
+            WAITS: None,
         },
     }
     if end is not None:
@@ -90,6 +91,11 @@ def forgets(view: ExternalView) -> Object:
 def accepts(job: str, name: str) -> Object:
     """Return the patch by which an object is a job of the hub's."""
     return {"metadata": {"labels": {names.JOB: names.label_value(name)}, "annotations": {JOB_UID: job}}}
+
+
+def explains(why: str) -> Object:
+    """Return the patch by which an object says why it waits."""
+    return {"metadata": {"annotations": {WAITS: why or None}}}
 
 
 def refuses(why: str) -> Object:

@@ -30,6 +30,8 @@ JOB_UID = "mlp-hub/job-uid"
 """Contract: annotation with the job that it is."""
 REFUSED = "mlp-hub/refused"
 """Contract: annotation that says why it will not run."""
+WAITS = "mlp-hub/waits"
+"""Contract: annotation that says why it waits; it changes when the kind of reason does, not with each number."""
 NODES = "mlp-hub/nodes"
 """Contract: annotation with the nodes that its attempt was given."""
 _LONGEST_S = 365 * 86400
@@ -62,6 +64,7 @@ class ExternalView:
     nodes: tuple[str, ...]  # on which its pods may be
     counted_through: bool  # its operator numbers all its pods, not those of each role
     started: bool  # a plain Job counts the time since it was let run
+    waits: str  # why it waits, as it is written down on it
 
     @property
     def name(self) -> str:
@@ -93,6 +96,7 @@ class ExternalView:
             self.job,
             self.refused,
             self.fault,
+            self.waits,
         )
 
 
@@ -131,6 +135,7 @@ def view_of(form: ExternalForm, at: Installation, found: Object) -> ExternalView
         tuple(filter(None, notes.get(NODES, "").split(","))),
         spec.get("runLauncherAsWorker") is True,
         bool(status.get("startTime")),
+        notes.get(WAITS, ""),
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from mlp_hub.executors.kubernetes.external.forms import FORMS
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.tenancy.objects.common_fields import TENANCY, Made, made
-from mlp_hub.executors.kubernetes.tenancy.policies import pod_rules
+from mlp_hub.executors.kubernetes.tenancy.policies import layers, pod_rules
 from mlp_hub.executors.kubernetes.tenancy.policies.trusted import PERSON, literal, not_trusted
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.kinds import (
@@ -50,12 +50,21 @@ _WHO = '"MLP Hub: " + request.userInfo.username + " "'
 def admission(at: Installation, own: str) -> Sequence[Made]:
     """Return the policies with their bindings; `own` is the name by which who keeps the tenants comes to the API."""
     found = [*_policy(at, "pods", [_rule("", "v1", "pods", "CREATE")], [], pod_rules.of_pods())]
-    found += _policy(at, "writes", [_EVERYTHING], _not_trusted_writes(at, own), _WRITES, but=_ELSEWHERE)
+    found += _policy(
+        at,
+        "writes",
+        [_EVERYTHING],
+        _not_trusted_writes(at, own),
+        _WRITES,
+        but=_ELSEWHERE,
+        variables=[layers.MAY],
+    )
     for kind, templates in ASKED.items():
         group, _, version = kind.api_version.rpartition("/")
         conditions = not_trusted(at, own, _name(at, kind.plural))
         rules = [_rule(group, version, kind.plural, *_ALL)]
-        found += _policy(at, kind.plural, rules, conditions, _asked(at, kind), templates=templates)
+        asked = [{"name": "templates", "expression": templates}, layers.OWN_SECRET]
+        found += _policy(at, kind.plural, rules, conditions, _asked(at, kind), variables=asked)
     return found
 
 
@@ -71,7 +80,7 @@ def _policy(
     validations: Sequence[Object],
     *,
     but: Sequence[Object] = (),
-    templates: str = "",
+    variables: Sequence[Object] = (),
 ) -> Sequence[Made]:
     name = _name(at, of)
     ours = {**at.marks, names.COMPONENT: TENANCY}
@@ -86,7 +95,7 @@ def _policy(
         "failurePolicy": "Fail",
         "matchConstraints": constraints,
         "matchConditions": list(conditions),
-        "variables": [{"name": "templates", "expression": templates}] if templates else [],
+        "variables": list(variables),
         "validations": list(validations),
     }
     bound = {"policyName": name, "validationActions": ["Deny"]}
@@ -135,7 +144,7 @@ def quoted(text: str) -> str:
 
 _WRITES = [
     _never(
-        'request.operation != "CONNECT"',
+        'variables.layer || request.operation != "CONNECT"',
         "may not get into pods or services here (exec, attach, port-forward, proxy): they may be others'. "
         "Open a terminal in JupyterLab instead.",
     ),
@@ -148,7 +157,7 @@ _WRITES = [
         "may not have tokens of a tenant's accounts. Use an account of your own.",
     ),
     _never(
-        "false",
+        "variables.layer",
         "may create, change and remove nothing here: the namespace and all that stands in it are made from the tenant. Start notebooks "
         "and jobs in the hub, or ask its administrators.",
     ),
@@ -195,6 +204,7 @@ def _asked(at: Installation, kind: Kind) -> list[Object]:
             "(!has(object.metadata.finalizers) || size(object.metadata.finalizers) == 0)",
             f"may create no {kind.kind} with owners or finalizers: it is a job of its own.",
         ),
+        new(layers.OWN_NAME, layers.SAY_NAME),
         *pod_rules.of_templates(at, new),
         *(new(rule, message) for rule, message in _OF_KIND[kind]),
         new(

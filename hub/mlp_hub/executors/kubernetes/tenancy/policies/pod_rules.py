@@ -82,7 +82,7 @@ _NO_CLAIM = _VOLUMES % "!has(v.persistentVolumeClaim) && !has(v.ephemeral)"
 _ONLY_FILES = _VOLUMES % (
     f'!has(v.ephemeral) && (!has(v.persistentVolumeClaim) || v.persistentVolumeClaim.claimName == "{FILES_CLAIM}")'
 )
-_PLAIN = _VOLUMES % "has(v.emptyDir) || has(v.downwardAPI)"
+_PLAIN = _VOLUMES % "has(v.emptyDir) || has(v.downwardAPI) || has(v.secret)"
 _KNOWN = _VOLUMES % (
     "has(v.emptyDir) || has(v.downwardAPI) || has(v.configMap) || has(v.secret) || has(v.projected) || "
     "has(v.persistentVolumeClaim)"
@@ -127,14 +127,16 @@ _OWN_NAMES = (
 )
 """Safety: by labels and annotations with a prefix controllers, networks and schedulers know pods, and do what they say."""
 _NO_SECRETS = (
-    "!has({s}.imagePullSecrets) && "
-    + _VOLUMES % "!has(v.secret) && !has(v.configMap) && !has(v.projected)"
+    "!has({s}.imagePullSecrets) && " + _VOLUMES % "!has(v.configMap) && !has(v.projected) && "
+    '(!has(v.secret) || (variables.own != "" && v.secret.secretName == variables.own))'
     + " && "
     + _containers(
-        "!has(c.envFrom) && (!has(c.env) || c.env.all(e, !has(e.valueFrom) || "
-        "(!has(e.valueFrom.secretKeyRef) && !has(e.valueFrom.configMapKeyRef))))"
+        "!has(c.envFrom) && (!has(c.env) || c.env.all(e, !has(e.valueFrom) || (!has(e.valueFrom.configMapKeyRef) && "
+        '(!has(e.valueFrom.secretKeyRef) || (variables.own != "" && has(e.valueFrom.secretKeyRef.name) && '
+        "e.valueFrom.secretKeyRef.name == variables.own)))))"
     )
 )
+"""Safety: of Secrets, pods of a tenant's own cluster read the one that its agent made for their job; others read none."""
 
 _SAY_NODES = "may not use the node's network or processes (hostNetwork, hostPID, hostIPC): leave them out."
 _SAY_HOST_PATH = "may not mount directories of the node (hostPath). Homes are mounted by the hub."
