@@ -25,7 +25,7 @@ from mlp_hub.executors.kubernetes.probes.policies import (
     enforcement,
     reached,
 )
-from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
+from mlp_hub.executors.kubernetes.rbac import OF_HUB, RIGHTS, served
 from mlp_hub.executors.kubernetes.tenancy.policies import admission_check
 from mlp_hub.executors.kubernetes.tenancy.required_rights import Need, lacking
 from mlp_hub.executors.nodes import ConditionKind
@@ -138,7 +138,7 @@ async def _gpu_metrics(settings: Settings, client: KubernetesClient) -> list[Che
 
 
 async def _rights(client: KubernetesClient, operators: Sequence[Need]) -> list[Check]:
-    found = await lacking(client, [*RIGHTS, *operators])
+    found = await lacking(client, [*RIGHTS, *OF_HUB, *operators])
     if not found:
         return [Check("rights", OK, say("the hub has all rights that it needs"))]
     remedy = say("Give its account this verb in a ClusterRole: see {page}.", page=_ADMINISTRATOR)
