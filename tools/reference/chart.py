@@ -66,6 +66,8 @@ SET_BY_CHART = frozenset(
         "kubernetes_data",
         "kubernetes_pod",
         "kubernetes_identities",
+        "kubernetes_namespaces",
+        "kubernetes_capacity",
     ]
 )
 """Settings that the chart sets itself, or has a separate value for."""

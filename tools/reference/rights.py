@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from mlp_hub.executors.kubernetes.rbac import LEADER, OF_CLEAN, OF_HUB, OF_OPERATORS, RIGHTS
+from mlp_hub.executors.kubernetes.rbac import (
+    HUB_IN_GIVEN,
+    IN_GIVEN,
+    IN_HOME,
+    LEADER,
+    OF_CLEAN,
+    OF_HUB,
+    OF_OPERATORS,
+    RIGHTS,
+)
 from mlp_hub.executors.kubernetes.tenancy.required_rights import Need, of_members
 from mlp_language.render import ENGLISH, render
 
@@ -14,6 +23,9 @@ ROLES: Mapping[str, tuple[Need, ...]] = {
     "service": (*RIGHTS, *OF_OPERATORS, *of_members()),
     "leader": (LEADER,),
     "clean": OF_CLEAN,
+    "hubInGiven": HUB_IN_GIVEN,
+    "serviceInGiven": IN_GIVEN,
+    "serviceInHome": IN_HOME,
 }
 """Roles of the chart, and their rights."""
 _HEAD = "{{/* Rules of the roles. `make docs` writes this file from the tables of rights; do not change it by hand. */}}\n"

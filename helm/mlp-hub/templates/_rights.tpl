@@ -352,3 +352,188 @@
     - list  # which are this hub's
     - delete  # the hub was uninstalled
 {{- end -}}
+
+{{- define "mlp-hub.rights.hubInGiven" -}}
+# notebook servers are pods
+- apiGroups: [""]
+  resources: [pods]
+  verbs:
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # a server starts
+    - delete  # a server ends
+# the last output of a server that did not start
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs:
+    - get  # its last lines
+# variables and the token of a server
+- apiGroups: [""]
+  resources: [secrets]
+  verbs:
+    - create  # a server starts
+# why a server does not start
+- apiGroups: [""]
+  resources: [events]
+  verbs:
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+{{- end -}}
+
+{{- define "mlp-hub.rights.serviceInGiven" -}}
+# an administrator has made it as it must be
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs:
+    - get  # its labels are checked
+# an administrator has made it as it must be
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs:
+    - get  # its claim of all files is looked for
+# pods are limited as in every team's namespace
+- apiGroups: ["networking.k8s.io"]
+  resources: [networkpolicies]
+  verbs:
+    - get  # it is read before it is changed or removed
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - patch  # a difference from the wanted state is corrected
+    - create  # a missing one is made
+    - delete  # it is removed when nobody needs it
+# pods are limited as in every team's namespace
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs:
+    - get  # it is read before it is changed or removed
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - patch  # a difference from the wanted state is corrected
+    - create  # a missing one is made
+    - delete  # it is removed when nobody needs it
+# pods are limited as in every team's namespace
+- apiGroups: [""]
+  resources: [resourcequotas]
+  verbs:
+    - get  # it is read before it is changed or removed
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - patch  # a difference from the wanted state is corrected
+    - create  # a missing one is made
+    - delete  # it is removed when nobody needs it
+# pods are limited as in every team's namespace
+- apiGroups: [""]
+  resources: [limitranges]
+  verbs:
+    - get  # it is read before it is changed or removed
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - patch  # a difference from the wanted state is corrected
+    - create  # a missing one is made
+    - delete  # it is removed when nobody needs it
+# ranks of jobs are pods
+- apiGroups: [""]
+  resources: [pods]
+  verbs:
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - deletecollection  # an attempt ends
+# variables and tokens of jobs
+- apiGroups: [""]
+  resources: [secrets]
+  verbs:
+    - create  # a job starts; nobody reads it back
+# records of the attempts of jobs
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs:
+    - get  # it is read before it is changed or removed
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - patch  # a difference from the wanted state is corrected
+    - create  # a missing one is made
+    - delete  # it is removed when nobody needs it
+# why a pod does not start
+- apiGroups: [""]
+  resources: [events]
+  verbs:
+    - list  # the cluster's warnings
+# names by which the ranks of a job find each other
+- apiGroups: [""]
+  resources: [services]
+  verbs:
+    - get  # it was made, and the answer was lost
+    - create  # an attempt starts
+# jobs of one rank, and of operators
+- apiGroups: ["batch"]
+  resources: [jobs]
+  verbs:
+    - get  # it was made, and the answer was lost
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # an attempt starts
+    - delete  # an attempt ends
+# jobs of one rank, and of operators
+- apiGroups: ["kubeflow.org"]
+  resources: [mpijobs]
+  verbs:
+    - get  # it was made, and the answer was lost
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # an attempt starts
+    - delete  # an attempt ends
+# jobs of one rank, and of operators
+- apiGroups: ["kubeflow.org"]
+  resources: [tfjobs]
+  verbs:
+    - get  # it was made, and the answer was lost
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # an attempt starts
+    - delete  # an attempt ends
+# jobs of one rank, and of operators
+- apiGroups: ["kubeflow.org"]
+  resources: [pytorchjobs]
+  verbs:
+    - get  # it was made, and the answer was lost
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # an attempt starts
+    - delete  # an attempt ends
+# jobs of one rank, and of operators
+- apiGroups: ["batch.volcano.sh"]
+  resources: [jobs]
+  verbs:
+    - get  # it was made, and the answer was lost
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # an attempt starts
+    - delete  # an attempt ends
+# all pods of a job are bound, or none
+- apiGroups: ["scheduling.volcano.sh"]
+  resources: [podgroups]
+  verbs:
+    - get  # it was made, and the answer was lost
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # an attempt starts
+{{- end -}}
+
+{{- define "mlp-hub.rights.serviceInHome" -}}
+# a Service of the cluster leads to the pod that leads
+- apiGroups: [""]
+  resources: [pods]
+  verbs:
+    - get  # which pods are of the release
+    - list  # which of them has the label
+    - patch  # the service that leads has a label, and others have not
+# the record of the service that decides
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs:
+    - get  # it is read before it is changed or removed
+    - list  # their state at the start, and after an outage
+    - watch  # a change by others is noticed at once
+    - create  # a missing one is made
+    - patch  # a difference from the wanted state is corrected
+{{- end -}}

@@ -76,7 +76,10 @@ def test_all_names_begin_with_the_release_and_no_object_is_there_twice(chart: Ch
     keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
     assert len(keys) == len(set(keys))
     begin = "research" if file == "monitored" else "hub-mlp-hub"
-    for _, namespace, name in keys:
+    for kind, namespace, name in keys:
+        if kind.startswith("ValidatingAdmissionPolicy"):
+            assert name == f"{'research' if file == 'monitored' else 'mlp'}--confined"
+            continue
         assert name.startswith(begin if namespace else f"mlp-{begin}"), name
 
 
@@ -85,8 +88,11 @@ def test_two_releases_of_one_cluster_share_no_name(chart: Chart) -> None:
     outside = {
         (one["kind"], one["metadata"]["name"]) for one in objects if "namespace" not in one["metadata"]
     }
+    assert all("charttwo" not in str(one) for one in objects)
     values = CHART.parent / "values" / "gateway.yaml"
-    done = chart.run("template", "hub", CHART, "--namespace", "other", "--values", values)
+    done = chart.run(
+        "template", "hub", CHART, "--namespace", "other", "--values", values, "--set", "installation=charttwo"
+    )
     again = [one for one in yaml.safe_load_all(done.stdout) if one and "namespace" not in one["metadata"]]
     assert outside
     assert not outside & {(one["kind"], one["metadata"]["name"]) for one in again}
@@ -210,6 +216,36 @@ def test_the_service_may_change_pods_of_its_own_namespace_only(chart: Chart) -> 
     assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
     everywhere = named(objects, "ClusterRole")["mlp-hub-mlp-hub-service"]["rules"]
     assert not [rule for rule in everywhere if rule["resources"] == ["pods"] and "patch" in rule["verbs"]]
+
+
+def test_with_given_namespaces_nothing_needs_rights_in_the_whole_cluster(chart: Chart) -> None:
+    objects = chart.objects("namespaces")
+    assert all("namespace" in one["metadata"] for one in objects), [
+        one["kind"] for one in objects if "namespace" not in one["metadata"]
+    ]
+    roles = [
+        (one["metadata"]["namespace"], one["metadata"]["name"]) for one in objects if one["kind"] == "Role"
+    ]
+    assert sorted(roles) == [
+        ("mlp", "hub-mlp-hub-hub"),
+        ("mlp", "hub-mlp-hub-service"),
+        ("mlp-default", "hub-mlp-hub-hub"),
+        ("mlp-default", "hub-mlp-hub-service"),
+        ("mlp-red", "hub-mlp-hub-hub"),
+        ("mlp-red", "hub-mlp-hub-service"),
+    ]
+    data = named(objects, "ConfigMap")["hub-mlp-hub-settings"]["data"]
+    assert data["MLP_KUBERNETES_NAMESPACES"] == "mlp-default,mlp-red"
+    assert json.loads(data["MLP_KUBERNETES_CAPACITY"]) == {
+        "cpu": "64",
+        "memory": "256Gi",
+        "nvidia.com/gpu": "8",
+    }
+
+
+def test_without_roles_of_the_chart_an_uninstall_makes_none_either(chart: Chart) -> None:
+    kinds = {one["kind"] for one in chart.objects("ipv6")}
+    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 
 
 def test_no_right_is_for_all_kinds_or_all_verbs(chart: Chart) -> None:
@@ -363,8 +399,9 @@ def test_the_trial_database_is_on_a_volume_that_outlives_its_pod(chart: Chart) -
 
 
 def hooks(objects: list[Object]) -> list[Object]:
-    """Return the objects that helm has only while it does something."""
-    return [one for one in objects if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+    """Return the objects that helm has only while it installs, upgrades or uninstalls; not those of `helm test`."""
+    found = ((one, one["metadata"].get("annotations", {}).get("helm.sh/hook")) for one in objects)
+    return [one for one, hook in found if hook not in {None, "test"}]
 
 
 def test_an_uninstall_removes_what_the_hub_made_and_no_other_hook_holds_up_anything(chart: Chart) -> None:

@@ -117,8 +117,8 @@ class Account:
 
         await until(look, what=f"the API to know of {right}")
 
-    async def breaks(self, right: Right, operation: Callable[[], Awaitable[Any]]) -> bool:
-        """Whether an operation meets a refusal for want of this right; it is ended there."""
+    async def works_without(self, right: Right, operation: Callable[[], Awaitable[Any]]) -> str | None:
+        """Return None where an operation meets a refusal for want of this right, and is ended there; else how it ended."""
         self.client.refused.clear()
         self.client.changed.clear()
         running = asyncio.ensure_future(operation())
@@ -131,8 +131,10 @@ class Account:
                     self.client.changed.clear()
         finally:
             running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-        return self.client.lacked(right)
+            [ended] = await asyncio.gather(running, return_exceptions=True)
+        if self.client.lacked(right):
+            return None
+        return f"fails otherwise: {ended!r}" if isinstance(ended, BaseException) else "works without it"
 
 
 @contextlib.asynccontextmanager

@@ -86,6 +86,26 @@ def cluster(settings: Settings) -> list[Check]:
         ]
 
 
+def cluster_of_pod(settings: Settings) -> list[Check]:
+    """Tell of the cluster what a pod of the hub can find out: rights, walls of the teams' namespaces, and its network."""
+    try:
+        return asyncio.run(_with_client(settings, lambda client: _look_from_pod(settings, client)))
+    except (SettingsError, MessageError) as error:
+        return [Check("cluster", FAIL, str(error), say("See {page}.", page=_ADMINISTRATOR))]
+
+
+async def _look_from_pod(settings: Settings, client: KubernetesClient) -> list[Check]:
+    found = [await _version(client)]
+    if settings.kubernetes_namespaces:
+        text = say("the network was not tested: that needs a namespace that the hub makes")
+        return [
+            *found,
+            Check("network", WARN, text, say("Test it with an account that may make one: make doctor")),
+        ]
+    found += await _rights(client, await served(client))
+    return [*found, *await _walls(settings, client), await _network(settings, client)]
+
+
 async def _with_client(settings: Settings, ask: Callable[[KubernetesClient], Awaitable[T]]) -> T:
     client = await in_cluster.connect(settings)
     try:

@@ -91,7 +91,7 @@ OF_HUB = (
     Need(kinds.EVENTS, LOOK, msg("why a server does not start")),
     Need(kinds.NODES, {"list": "a server with GPUs starts"}, msg("which kinds of GPUs a server can have")),
 )
-"""Contract: rights of JupyterHub where it has an account of its own, in all namespaces."""
+"""Contract: rights of JupyterHub with its own account, in all namespaces."""
 _REMOVE = {"list": "which are this hub's", "delete": "the hub was uninstalled"}
 OF_CLEAN = tuple(
     Need(kind, _REMOVE, msg("what the service made outside of the release"))
@@ -105,6 +105,68 @@ OF_CLEAN = tuple(
     )
 )
 """Contract: rights of the Job that cleans up after an uninstall."""
+
+
+_SHUT = msg("pods are limited as in every team's namespace")
+IN_GIVEN = (
+    Need(
+        kinds.NAMESPACES, {"get": "its labels are checked"}, msg("an administrator has made it as it must be")
+    ),
+    Need(
+        kinds.PERSISTENT_VOLUME_CLAIMS,
+        {"get": "its claim of all files is looked for"},
+        msg("an administrator has made it as it must be"),
+    ),
+    *(
+        Need(kind, KEEP, _SHUT)
+        for kind in (
+            kinds.NETWORK_POLICIES,
+            kinds.SERVICE_ACCOUNTS,
+            kinds.RESOURCE_QUOTAS,
+            kinds.LIMIT_RANGES,
+        )
+    ),
+    Need(
+        kinds.PODS,
+        {**LOOK, "deletecollection": "an attempt ends"},
+        msg("ranks of jobs are pods"),
+    ),
+    Need(
+        kinds.SECRETS, {"create": "a job starts; nobody reads it back"}, msg("variables and tokens of jobs")
+    ),
+    Need(kinds.CONFIG_MAPS, KEEP, msg("records of the attempts of jobs")),
+    Need(kinds.EVENTS, {"list": "the cluster's warnings"}, msg("why a pod does not start")),
+    Need(
+        kinds.SERVICES,
+        {key: _RUN[key] for key in ("get", "create")},
+        msg("names by which the ranks of a job find each other"),
+    ),
+    *(
+        Need(kind, _RUN, msg("jobs of one rank, and of operators"))
+        for kind in (kinds.JOBS, kinds.MPI_JOBS, kinds.TF_JOBS, kinds.PYTORCH_JOBS, kinds.VOLCANO_JOBS)
+    ),
+    Need(
+        kinds.POD_GROUPS,
+        {key: _RUN[key] for key in ("get", "list", "watch", "create")},
+        msg("all pods of a job are bound, or none"),
+    ),
+)
+"""Contract: rights of the service in each namespace of a team that an administrator made, where it has none elsewhere."""
+IN_HOME = (
+    Need(
+        kinds.PODS,
+        {"get": "which pods are of the release", "list": "which of them has the label", **LEADER.verbs},
+        LEADER.purpose,
+    ),
+    Need(
+        kinds.CONFIG_MAPS,
+        {key: KEEP[key] for key in ("get", "list", "watch", "create", "patch")},
+        msg("the record of the service that decides"),
+    ),
+)
+"""Contract: rights of that service in its own namespace."""
+HUB_IN_GIVEN = tuple(need for need in OF_HUB if need.kind.namespaced)
+"""Contract: rights of JupyterHub in each namespace of a team that an administrator made."""
 
 
 async def served(client: KubernetesClient) -> list[Need]:
