@@ -48,6 +48,9 @@ def installation_of(settings: Settings) -> Installation:
         identities=settings.kubernetes_identities,
         gpu_metrics=settings.kubernetes_gpu_metrics,
         gpu_metrics_job=settings.kubernetes_gpu_metrics_job,
+        namespaces=settings.kubernetes_namespaces,
+        home=settings.kubernetes_pod.partition("/")[0] if settings.kubernetes_namespaces else "",
+        capacity=settings.capacity,
     )
 
 
@@ -57,9 +60,11 @@ async def connect(settings: Settings) -> KubernetesClient:
         # kubernetes_asyncio prints what is wrong with a file, or falls over it
         _read(settings.kubernetes_config)
     try:
-        return await KubernetesClient.connect(settings.kubernetes_config, settings.kubernetes_context or None)
+        made = await KubernetesClient.connect(settings.kubernetes_config, settings.kubernetes_context or None)
     except (ConfigException, OSError, ValueError) as error:
         raise SettingsError(f"the cluster is not known: {error}; {_WHICH}") from error
+    made.namespaces = settings.kubernetes_namespaces
+    return made
 
 
 def address_of(settings: Settings) -> str:

@@ -1,4 +1,4 @@
-"""Files of the Helm chart that are made of tables: the schema of its values, alert rules and dashboards; and its reference page."""
+"""Files of the Helm chart that are made of tables: the schema of its values, rules of roles, alert rules and dashboards; and its reference page."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from mlp_hub.service.monitoring.dashboards.grafana import grafana_json
 from mlp_hub.service.monitoring.dashboards.table import DASHBOARDS
 from mlp_hub.service.monitoring.rule_files import rules_file
 from mlp_hub.settings import Settings, table
+from reference import rights
 from reference.rest import markdown_table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +66,8 @@ SET_BY_CHART = frozenset(
         "kubernetes_data",
         "kubernetes_pod",
         "kubernetes_identities",
+        "kubernetes_namespaces",
+        "kubernetes_capacity",
     ]
 )
 """Settings that the chart sets itself, or has a separate value for."""
@@ -175,6 +178,7 @@ def files() -> dict[str, str]:
     return {
         "values.schema.json": json.dumps(schema(), indent=1, ensure_ascii=False) + "\n",
         "files/rules.yaml": rules,
+        "templates/_rights.tpl": rights.template(),
         **{
             f"files/dashboards/mlp-hub-{one.name}.json": json.dumps(grafana_json(one), ensure_ascii=False)
             + "\n"

@@ -46,7 +46,8 @@
 {{- if not (or .Values.database.trial.enabled .Values.database.existingSecret.name) -}}
 {{- fail "\n\nNo database is set: name a Secret with its addresses in database.existingSecret.name, or set database.trial.enabled for a trial." -}}
 {{- end -}}
-{{- if not .Values.storage.source -}}
+{{- $given := include "mlp-hub.wanted" .Values.rbac.namespaces -}}
+{{- if not (or .Values.storage.source $given) -}}
 {{- fail "\n\nstorage.source is empty: set the source of the shared volume, such as {nfs: {server: nfs.example.org, path: /export/mlp}}." -}}
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
@@ -54,6 +55,49 @@
 {{- end -}}
 {{- if and .Values.monitoring.serviceMonitor.enabled .Values.networkPolicy.enabled (not .Values.networkPolicy.scrapers) -}}
 {{- fail "\n\nnetworkPolicy.scrapers is empty, so that no scrape would arrive: name Prometheus, such as {prometheus: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}}." -}}
+{{- end -}}
+{{- if and (hasPrefix "http:" .Values.address.url) (or .Values.proxy.tls.secretName (and .Values.ingress.enabled .Values.ingress.tlsSecretName)) -}}
+{{- fail "\n\naddress.url begins with http, beside a certificate in proxy.tls.secretName or ingress.tlsSecretName: let address.url begin with https." -}}
+{{- end -}}
+{{- if and (not .Values.networkPolicy.enabled) (or .Values.networkPolicy.clients .Values.networkPolicy.scrapers) -}}
+{{- fail "\n\nnetworkPolicy.enabled is false, so that networkPolicy.clients and networkPolicy.scrapers limit nobody: set it, or leave them out." -}}
+{{- end -}}
+{{- if and (ne .Values.proxy.service.type "LoadBalancer") (or .Values.proxy.service.loadBalancerClass .Values.proxy.service.loadBalancerSourceRanges) -}}
+{{- fail (printf "\n\nproxy.service.type is %s, so that proxy.service.loadBalancerClass and proxy.service.loadBalancerSourceRanges have no effect: set LoadBalancer, or leave them out." .Values.proxy.service.type) -}}
+{{- end -}}
+{{- if and .Values.database.trial.storageClassName (not .Values.database.trial.size) -}}
+{{- fail "\n\ndatabase.trial.storageClassName is set and database.trial.size is empty: name the size of the volume, or leave the class out." -}}
+{{- end -}}
+{{- if and (eq .Values.listenAddress "[::]") (not (contains ":" (include "mlp-hub.joined" .Values.podNetworks))) -}}
+{{- fail "\n\nlistenAddress is [::] and podNetworks has no network of IPv6, so that no pod of the platform would be admitted: add it." -}}
+{{- end -}}
+{{- range $part := list "hub" "service" -}}
+{{- $account := (index $.Values $part).serviceAccount -}}
+{{- if and $account.name $account.annotations -}}
+{{- fail (printf "\n\n%s.serviceAccount.annotations is set beside %s.serviceAccount.name, an account that the chart does not make: annotate it yourself, or leave its name out." $part $part) -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.rbac.capacity (not $given) -}}
+{{- fail "\n\nrbac.capacity is set and rbac.namespaces is empty: the hub reads the capacity of nodes itself then; leave it out." -}}
+{{- end -}}
+{{- if $given -}}
+{{- range $name := splitList "," $given -}}
+{{- if not (hasPrefix (printf "%s-" $.Values.installation) $name) -}}
+{{- fail (printf "\n\nrbac.namespaces has %s: the namespace of a team is %s-TEAM, because installation is %s." $name $.Values.installation $.Values.installation) -}}
+{{- end -}}
+{{- end -}}
+{{- if not .Values.storage.existingClaim -}}
+{{- fail "\n\nrbac.namespaces is set and storage.existingClaim is empty: the chart makes no PersistentVolume then; name a claim of the release's namespace." -}}
+{{- end -}}
+{{- if not (and .Values.rbac.capacity.cpu .Values.rbac.capacity.memory) -}}
+{{- fail "\n\nrbac.namespaces is set and rbac.capacity lacks cpu or memory: the hub cannot read nodes then; name what it may give out, such as {cpu: 64, memory: 256Gi, nvidia.com/gpu: 8}." -}}
+{{- end -}}
+{{- if .Values.priorityClass.create -}}
+{{- fail "\n\nrbac.namespaces and priorityClass.create are both set: a priority class needs rights in the whole cluster; name an existing one in priorityClassName of each part." -}}
+{{- end -}}
+{{- if .Values.settings.kubernetes_prewarmed -}}
+{{- fail "\n\nrbac.namespaces and settings.kubernetes_prewarmed are both set: which images nodes have is not known without rights on nodes; leave it out." -}}
+{{- end -}}
 {{- end -}}
 {{- if and .Values.hub.serviceAccount.name (eq .Values.hub.serviceAccount.name .Values.service.serviceAccount.name) -}}
 {{- fail "\n\nhub.serviceAccount.name and service.serviceAccount.name are the same: JupyterHub would have the rights of the service; name two." -}}

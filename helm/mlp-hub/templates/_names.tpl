@@ -26,6 +26,7 @@
 {{- define "mlp-hub.postgresql" -}}{{ include "mlp-hub.fullname" . }}-postgresql{{- end -}}
 {{- define "mlp-hub.setup" -}}{{ include "mlp-hub.fullname" . }}-setup{{- end -}}
 {{- define "mlp-hub.clean" -}}{{ include "mlp-hub.fullname" . }}-clean{{- end -}}
+{{- define "mlp-hub.test" -}}{{ include "mlp-hub.fullname" . }}-test{{- end -}}
 {{- define "mlp-hub.settings" -}}{{ include "mlp-hub.fullname" . }}-settings{{- end -}}
 {{- define "mlp-hub.config" -}}{{ include "mlp-hub.fullname" . }}-config{{- end -}}
 {{- define "mlp-hub.secret" -}}{{ .Values.secrets.existingSecret | default (printf "%s-secrets" (include "mlp-hub.fullname" .)) }}{{- end -}}
@@ -34,6 +35,7 @@
 {{- define "mlp-hub.filesClaim" -}}{{ .Values.storage.existingClaim | default (include "mlp-hub.files" .) }}{{- end -}}
 {{- define "mlp-hub.priorityClass" -}}{{ .Release.Namespace }}-{{ include "mlp-hub.fullname" . }}{{- end -}}
 {{- define "mlp-hub.clusterRole" -}}{{ .Release.Namespace }}-{{ include "mlp-hub.fullname" . }}{{- end -}}
+{{- define "mlp-hub.confined" -}}{{ .Values.installation }}--confined{{- end -}}
 {{- define "mlp-hub.route" -}}{{ include "mlp-hub.fullname" . }}{{- end -}}
 {{- define "mlp-hub.dashboards" -}}{{ include "mlp-hub.fullname" . }}-dashboards{{- end -}}
 {{- define "mlp-hub.hubAccount" -}}{{ .Values.hub.serviceAccount.name | default (include "mlp-hub.hub" .) }}{{- end -}}
@@ -97,6 +99,13 @@ app.kubernetes.io/component: {{ .part }}
 {{- define "mlp-hub.teams" -}}
 app.kubernetes.io/managed-by: mlp-hub
 app.kubernetes.io/instance: {{ .Values.installation }}
+{{- end -}}
+
+{{/* Names of a dict with true, joined by commas. */}}
+{{- define "mlp-hub.wanted" -}}
+{{- $found := list -}}
+{{- range $name, $wanted := . }}{{ if $wanted }}{{ $found = append $found $name }}{{ end }}{{ end -}}
+{{- join "," $found -}}
 {{- end -}}
 
 {{/* Values of a dict, without those that another file of values removed, joined by commas. */}}

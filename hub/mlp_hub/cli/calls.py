@@ -25,13 +25,17 @@ def supervise(settings: Settings, args: argparse.Namespace) -> int:
 
 
 def pod(settings: Settings, args: argparse.Namespace) -> int:
-    """Run one part in its own pod, or prepare or clean up for all of them."""
+    """Run one part in its own pod, or prepare, test or clean up for all of them."""
     from mlp_hub.cli.lifecycle import pod as part  # noqa: PLC0415
 
     if args.part == "clean":
         from mlp_hub.cli.lifecycle import pod_clean  # noqa: PLC0415
 
         return pod_clean.clean(settings, args.secret)
+    if args.part == "probe":
+        from mlp_hub.cli.lifecycle import pod_probe  # noqa: PLC0415
+
+        return pod_probe.probe(settings)
     if args.part in ("secrets", "setup"):
         from mlp_hub.cli.lifecycle import pod_setup  # noqa: PLC0415
 

@@ -346,7 +346,7 @@ def _add_pod(add: Callable[[str, Command, str], argparse.ArgumentParser]) -> Non
     sub = add("pod", calls.pod, say("run one part in its own pod, as the Helm chart does"))
     sub.add_argument(
         "part",
-        choices=("secrets", "setup", "clean", "hub", "service", "data", "proxy"),
+        choices=("secrets", "setup", "probe", "clean", "hub", "service", "data", "proxy"),
         metavar="PART",
     )
     sub.add_argument(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from mlp_hub.domain.errors import MessageError
@@ -209,6 +209,71 @@ class Reflector(Generic[T]):
         else:
             self._objects[key] = now
         self._changed(key, before, now)
+
+
+class ReflectorOfMany(Generic[T]):
+    """Reflectors of several namespaces as one, for a process that may not look into all of them."""
+
+    def __init__(self, parts: Mapping[str, Reflector[T]]) -> None:
+        self._parts = parts
+
+    @property
+    def objects(self) -> Mapping[Key, T]:
+        """Known results now."""
+        return {key: each for part in self._parts.values() for key, each in part.objects.items()}
+
+    @property
+    def trouble(self) -> MessageError | None:
+        """Why one of them is not kept up; None where all are."""
+        return next((part.trouble for part in self._parts.values() if part.trouble is not None), None)
+
+    async def synced(self, seconds: float | None = None) -> None:
+        """Return once all was listed for the first time. Raises as a reflector does."""
+        await asyncio.gather(*(part.synced(seconds) for part in self._parts.values()))
+
+    def unsync(self) -> None:
+        """Have `synced` wait for new lists, where `run` begins again."""
+        for part in self._parts.values():
+            part.unsync()
+
+    def learn(self, found: Object) -> None:
+        """Take in an object as this process has just written it."""
+        self._parts[namespace_of(found)].learn(found)
+
+    def unlearn(self, key: Key, uid: str) -> None:
+        """Take in that this process has just deleted an object."""
+        self._parts[key[0]].unlearn(key, uid)
+
+    async def refresh(self, seconds: float | None = None) -> None:
+        """List all again. Raises as `synced`."""
+        await asyncio.gather(*(part.refresh(seconds) for part in self._parts.values()))
+
+    async def run(self) -> None:
+        """Keep up, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for part in self._parts.values():
+                tasks.create_task(part.run())
+
+
+AnyReflector = Reflector[T] | ReflectorOfMany[T]
+
+
+def reflector(
+    client: KubernetesClient,
+    selection: Selection,
+    keep: Callable[[Object], T | None],
+    changed: Callable[[Key, T | None, T | None], None] = lambda _key, _before, _now: None,
+    recovered: Callable[[], None] = lambda: None,
+) -> AnyReflector[T]:
+    """Return a reflector of these objects, in all namespaces that the client's user may look into where none is chosen."""
+    if selection.namespace is not None or not selection.kind.namespaced or not client.namespaces:
+        return Reflector(client, selection, keep, changed, recovered)
+    return ReflectorOfMany(
+        {
+            each: Reflector(client, replace(selection, namespace=each), keep, changed, recovered)
+            for each in client.namespaces
+        }
+    )
 
 
 def _key(found: Object) -> Key:

@@ -157,6 +157,18 @@ class ClusterSettings:
         "tenants' namespaces too.",
         kind="list",
     )
+    kubernetes_namespaces: tuple[str, ...] = setting(
+        (),
+        "Namespaces of teams that an administrator made, such as `mlp-red`; the hub then makes no namespace and needs no right outside of "
+        "these and its own. Empty: it makes one for each team.",
+        kind="list",
+    )
+    kubernetes_capacity: str = setting(
+        "",
+        "Amounts that the hub gives out where it may not read nodes, as a node's capacity in YAML or JSON, such as "
+        "`{cpu: 64, memory: 256Gi, nvidia.com/gpu: 8}`; required with `kubernetes_namespaces`.",
+        kind="str",
+    )
     kubernetes_gpu_metrics: str = setting(
         "",
         "Service of a Prometheus in the cluster that asks NVIDIA's DCGM exporter, as `monitoring/prometheus:9090` (NAMESPACE/SERVICE:PORT, "

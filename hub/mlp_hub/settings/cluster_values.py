@@ -17,6 +17,7 @@ LONGEST_NAME = 20
 _TOLERATES = frozenset({"key", "operator", "value", "effect", "tolerationSeconds"})
 _PART = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _SERVICE = re.compile(f"{_PART}/(https?:)?{_PART}(:[a-z0-9-]{{1,15}})?")
+_AMOUNT = re.compile(r"[0-9]+(\.[0-9]+)?(m|[kMGTP]i?)?")
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")
 
 
@@ -67,6 +68,44 @@ def tolerations(text: str) -> tuple[Mapping[str, Any], ...]:
     ):
         raise SettingsError(f"MLP_KUBERNETES_TOLERATIONS is {text!r}; {right}")
     return tuple(found)
+
+
+def capacity(text: str) -> Mapping[str, str]:
+    """Read the amounts of a node's capacity."""
+    if not text:
+        return {}
+    import yaml  # noqa: PLC0415 - only where it is used; JSON is YAML too
+
+    right = "it must be amounts of a node with cpu and memory, such as {cpu: 64, memory: 256Gi, nvidia.com/gpu: 8}"
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise SettingsError(f"MLP_KUBERNETES_CAPACITY cannot be read: {error}; {right}") from None
+    if not isinstance(found, dict) or not {"cpu", "memory"} <= found.keys():
+        raise SettingsError(f"MLP_KUBERNETES_CAPACITY is {text!r}; {right}")
+    amounts = {str(name): str(amount) for name, amount in found.items()}
+    if wrong := [f"{name}: {amount}" for name, amount in amounts.items() if not _AMOUNT.fullmatch(amount)]:
+        raise SettingsError(f"MLP_KUBERNETES_CAPACITY has {', '.join(wrong)}; {right}")
+    return amounts
+
+
+def check_namespaces(namespaces: Iterable[str], name: str, *, pod: str, capacity: str) -> None:
+    """Raise `SettingsError` unless a hub of this name can work in these namespaces alone."""
+    given = tuple(namespaces)
+    if not given:
+        return
+    if wrong := [each for each in given if not each.startswith(f"{name}-")]:
+        raise SettingsError(
+            f"MLP_KUBERNETES_NAMESPACES has {', '.join(wrong)}; the namespace of a team is {name}-TEAM, because MLP_KUBERNETES_NAME is {name}"
+        )
+    if not pod:
+        raise SettingsError(
+            "MLP_KUBERNETES_NAMESPACES is for a hub whose parts are pods of the cluster; leave it empty, or install the hub with its chart"
+        )
+    if not capacity:
+        raise SettingsError(
+            "MLP_KUBERNETES_CAPACITY is empty; with MLP_KUBERNETES_NAMESPACES the hub cannot read nodes: name what it may give out, such as {cpu: 64, memory: 256Gi}"
+        )
 
 
 def check_networks(setting: str, networks: Iterable[str]) -> None:

@@ -316,6 +316,13 @@ class Settings(
             broker_values.read_security(settings.kafka_secrets)
         cluster_values.check_name(settings.kubernetes_name)
         cluster_values.check_gpu_metrics(settings.kubernetes_gpu_metrics, settings.kubernetes_gpu_metrics_job)
+        cluster_values.check_namespaces(
+            settings.kubernetes_namespaces,
+            settings.kubernetes_name,
+            pod=settings.kubernetes_pod,
+            capacity=settings.kubernetes_capacity,
+        )
+        _ = settings.capacity
         cluster_values.check_networks("MLP_KUBERNETES_DNS", settings.kubernetes_dns)
         cluster_values.check_networks("MLP_KUBERNETES_OPEN", settings.kubernetes_open)
         if settings.replicas > 1 and settings.service_db_url.startswith("sqlite:"):
@@ -398,6 +405,11 @@ class Settings(
     def tolerations(self) -> tuple[Mapping[str, Any], ...]:
         """Tolerations of all pods."""
         return cluster_values.tolerations(self.kubernetes_tolerations)
+
+    @property
+    def capacity(self) -> Mapping[str, str]:
+        """Amounts that the hub gives out where it may not read nodes."""
+        return cluster_values.capacity(self.kubernetes_capacity)
 
     @property
     def volume(self) -> Mapping[str, Any]:

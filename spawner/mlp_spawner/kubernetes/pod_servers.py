@@ -16,7 +16,7 @@ from traitlets import Callable, Float, Instance, Integer, Unicode, default
 
 from mlp_hub import sandbox
 from mlp_hub.executors.kubernetes.installation import NOTEBOOK_PORT, Installation
-from mlp_hub.executors.kubernetes.notebooks import Gpus, NoGpus, gpus_of, selector
+from mlp_hub.executors.kubernetes.notebooks import Gpus, NoGpus, given_node, gpus_of, no_namespace, selector
 from mlp_hub.kubernetes.errors import ClusterError, ClusterUnreachable, ForbiddenError, MissingObjectError
 from mlp_hub.kubernetes.kinds import NODES, PODS, SECRETS, Object
 from mlp_hub.kubernetes.reflector import Key
@@ -127,6 +127,8 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
         self.namespace, self.pod_name = namespace, pod_name(self.user.name, self.name)
         self._pod, self._url, self._ram = (namespace, self.pod_name, start), "", grant.ram
         self._remember()
+        if (lacks := no_namespace(installation, grant.tenant)) is not None:
+            raise ServerRefused(sentence(lacks), "namespace", 409)
         pod = await self._describe(start)
         made = await self._create(watch, await self._fit(pod))
         await watch.client.create(secret(made, pod), SECRETS)
@@ -158,9 +160,10 @@ class PodServers(KubeSpawner):  # type: ignore[misc]  # kubespawner is untyped
         if not self.grant.gpu:
             return None
         watch = await self._watch()
-        listed = await watch.client.list(NODES)
+        given = self.installation.namespaces
+        nodes = [given_node(self.installation)] if given else (await watch.client.list(NODES)).items
         try:
-            return gpus_of(listed.items, self.grant.gpu, self.grant.gpu_kind, self.installation)
+            return gpus_of(nodes, self.grant.gpu, self.grant.gpu_kind, self.installation)
         except NoGpus as error:
             raise OptionsError(error.message) from error
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import EVENTS, PODS, Object
-from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
+from mlp_hub.kubernetes.reflector import Key, Reflector, Selection, reflector
 from mlp_spawner.kubernetes.pod_states import Pod, pod_of
 
 SYNC_S = 20.0
@@ -24,7 +24,7 @@ class PodWatch:
 
     def __init__(self, client: KubernetesClient, selector: str) -> None:
         self.client = client
-        self._reflector = Reflector(client, Selection(PODS, labels=selector), pod_of, self._changed)
+        self._reflector = reflector(client, Selection(PODS, labels=selector), pod_of, self._changed)
         self._running = asyncio.ensure_future(self._reflector.run())
         self._awaited: dict[Key, set[asyncio.Event]] = {}
         self.gone: dict[Key, Pod] = {}

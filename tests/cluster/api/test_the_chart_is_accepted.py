@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
+from mlp_cluster import definitions
 from support.cluster.chart import FILES, Chart, named, pods
 from support.cluster.kube import Kube, Namespace, RefusedError
 from support.waiting import wait_for
 
-OF_OTHERS = {"HTTPRoute", "ServiceMonitor", "PrometheusRule"}
+OF_OTHERS = {"ServiceMonitor", "PrometheusRule"}
 """Kinds that this cluster does not have."""
 INSTALLATION, RELEASE = "charttest", "hub-mlp-hub"
 
@@ -23,11 +24,33 @@ def chart() -> Chart:
     return Chart()
 
 
+@pytest.fixture(scope="module")
+def gateway(kube: Kube) -> Iterator[None]:
+    """The kinds of the Gateway API, as a cluster with a gateway has them."""
+    wanted = {"apiVersion": "v1", "kind": "List", "items": definitions.gateway()}
+    try:
+        kube("get", "crd", "httproutes.gateway.networking.k8s.io")
+        there = True
+    except RefusedError:
+        there = False
+    if not there:
+        kube("apply", "--server-side", "-f", "-", given=json.dumps(wanted))
+    for one in wanted["items"]:
+        kube("wait", f"crd/{one['metadata']['name']}", "--for=condition=Established", "--timeout=60s")
+    yield
+    if not there:
+        kube("delete", "-f", "-", "--wait=false", given=json.dumps(wanted))
+
+
 def into(objects: list[dict[str, Any]], namespace: str) -> dict[str, Any]:
     """Return these objects as one list, those of a namespace in this one."""
     for one in objects:
         if "namespace" in one["metadata"]:
             one["metadata"]["namespace"] = namespace
+        if one["kind"] == "Pod":  # its account and its class are not there where nothing is stored
+            left = {"serviceAccountName", "priorityClassName"}
+            spec = {key: value for key, value in one["spec"].items() if key not in left}
+            one["spec"] = {**spec, "automountServiceAccountToken": False}
     return {
         "apiVersion": "v1",
         "kind": "List",
@@ -35,10 +58,21 @@ def into(objects: list[dict[str, Any]], namespace: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.usefixtures("gateway")
 @pytest.mark.parametrize("file", FILES)
 def test_the_server_takes_every_object(chart: Chart, kube: Kube, namespace: Namespace, file: str) -> None:
     objects = into(chart.objects(file), namespace.name)
     kube("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=json.dumps(objects))
+
+
+@pytest.mark.usefixtures("gateway")
+def test_a_route_that_the_gateway_would_not_know_is_refused_by_the_server(
+    chart: Chart, kube: Kube, namespace: Namespace
+) -> None:
+    more = 'httpRoute.parentRefs={"main": {"name": "gateway", "colour": "red"}}'
+    objects = into(chart.objects("gateway", more), namespace.name)
+    with pytest.raises(RefusedError, match=r"unknown field .*colour"):
+        kube("apply", "--dry-run=server", "--validate=strict", "-f", "-", given=json.dumps(objects))
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -115,12 +149,20 @@ def test_rights_in_all_namespaces_are_used_in_those_of_the_installation_only(
     assert "own namespaces only" in creates(
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
     )
+    shape = {"value": 1, "preemptionPolicy": "Never"}
+    about = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    assert "own namespaces only" in creates({**about, **shape, "metadata": {"name": "other"}})
+    assert "created" in creates({**about, **shape, "metadata": {"name": f"{INSTALLATION}-x"}})
+    volume = {"accessModes": ["ReadWriteMany"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/srv"}}
+    about = {"apiVersion": "v1", "kind": "PersistentVolume"}
+    assert "own namespaces only" in creates({**about, "spec": volume, "metadata": {"name": "other"}})
+    assert "created" in creates({**about, "spec": volume, "metadata": {"name": f"{INSTALLATION}-x"}})
     own = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"{INSTALLATION}-red"}}
     assert "created" in creates(own)
 
 
 def test_the_policy_has_no_fault_that_the_server_knows(kube: Kube, confined: str) -> None:
-    name = f"{confined.split(':')[2]}-{RELEASE}-confined"
+    name = f"{INSTALLATION}--confined"
     policy = wait_for(
         lambda: found if (found := kube.get("validatingadmissionpolicy", name)).get("status") else None
     )
@@ -144,5 +186,5 @@ def test_the_account_of_the_hub_has_few_rights(kube: Kube, confined: str) -> Non
     assert not may("create", "clusterroles", "default")
 
 
-def test_the_names_of_the_policy_are_those_of_the_release(chart: Chart) -> None:
-    assert named(chart.objects("gateway"), "ValidatingAdmissionPolicy").keys() == {"mlp-hub-mlp-hub-confined"}
+def test_the_policy_is_named_by_the_installation_so_that_no_second_release_has_it(chart: Chart) -> None:
+    assert named(chart.objects("gateway"), "ValidatingAdmissionPolicy").keys() == {"mlp--confined"}

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from support.cluster.chart import Chart
+from support.cluster.chart import CHART, Chart
+
+GIVEN = (
+    'rbac.namespaces={"mlp-red": true}',
+    'rbac.capacity={"cpu": 64, "memory": "256Gi"}',
+    'storage.existingClaim="files"',
+)
+"""Values of an installation in namespaces that an administrator made."""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +75,27 @@ def test_a_value_of_another_kind_is_named(chart: Chart, value: str, named: str) 
             ('hub.serviceAccount.name="x"', 'service.serviceAccount.name="x"'),
             "hub.serviceAccount.name and service.serviceAccount.name are the same",
         ),
+        (
+            ('address.url="http://hub.example.org/"', 'proxy.tls.secretName="x"', "httpRoute.enabled=false"),
+            "begins with http, beside a certificate",
+        ),
+        (("networkPolicy.enabled=false",), "networkPolicy.clients and networkPolicy.scrapers limit nobody"),
+        (('proxy.service.loadBalancerClass="x"',), "proxy.service.type is ClusterIP"),
+        (('database.trial.storageClassName="x"',), "database.trial.size is empty"),
+        (('listenAddress="[::]"', 'podNetworks={"private-v6": null}'), "podNetworks has no network of IPv6"),
+        (
+            ('hub.serviceAccount={"name": "x", "annotations": {"a": "b"}}',),
+            "hub.serviceAccount.annotations is set beside hub.serviceAccount.name",
+        ),
+        (('rbac.capacity={"cpu": 1}',), "rbac.namespaces is empty"),
+        (('rbac.namespaces={"red": true}',), "rbac.namespaces has red: the namespace of a team is mlp-TEAM"),
+        (('rbac.namespaces={"mlp-red": true}',), "storage.existingClaim is empty"),
+        ((*GIVEN, 'rbac.capacity={"cpu": 1}'), "rbac.capacity lacks cpu or memory"),
+        ((*GIVEN, "priorityClass.create=true"), "rbac.namespaces and priorityClass.create are both set"),
+        (
+            (*GIVEN, "settings.kubernetes_prewarmed=2"),
+            "rbac.namespaces and settings.kubernetes_prewarmed are both set",
+        ),
     ],
 )
 def test_values_that_cannot_be_together_are_refused_with_the_way_out(
@@ -85,6 +113,17 @@ def test_a_value_of_another_chart_is_refused_with_its_name_here(chart: Chart, va
 
 def test_without_any_value_the_first_that_is_needed_is_named(chart: Chart) -> None:
     assert "address.url is empty" in chart.refusal("")
+
+
+def test_a_cluster_that_is_too_old_is_refused_with_both_versions(chart: Chart) -> None:
+    values = CHART.parent / "values" / "gateway.yaml"
+    for old in ("1.23.17", "1.29.14"):
+        done = chart.run("template", "hub", CHART, "--values", values, "--kube-version", old)
+        assert done.returncode != 0
+        assert "chart requires kubeVersion: >=1.30.0-0" in done.stderr
+        assert f"incompatible with Kubernetes v{old}" in done.stderr
+    for new in ("1.30.0", "1.34.4-gke.1000"):
+        assert not chart.run("template", "hub", CHART, "--values", values, "--kube-version", new).returncode
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mlp_hub.executors.kubernetes.rbac import OF_OPERATORS, RIGHTS
-from mlp_hub.executors.kubernetes.tenancy.objects.members import RULES
 from mlp_hub.kubernetes import restricted
 from mlp_hub.settings import Settings
+from reference.rights import ROLES
 from support.cluster.chart import CHART, FILES, Chart, Object, containers, named, pods
 
 DATA = "MLP_"
@@ -77,7 +76,10 @@ def test_all_names_begin_with_the_release_and_no_object_is_there_twice(chart: Ch
     keys = [(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects]
     assert len(keys) == len(set(keys))
     begin = "research" if file == "monitored" else "hub-mlp-hub"
-    for _, namespace, name in keys:
+    for kind, namespace, name in keys:
+        if kind.startswith("ValidatingAdmissionPolicy"):
+            assert name == f"{'research' if file == 'monitored' else 'mlp'}--confined"
+            continue
         assert name.startswith(begin if namespace else f"mlp-{begin}"), name
 
 
@@ -86,8 +88,11 @@ def test_two_releases_of_one_cluster_share_no_name(chart: Chart) -> None:
     outside = {
         (one["kind"], one["metadata"]["name"]) for one in objects if "namespace" not in one["metadata"]
     }
+    assert all("charttwo" not in str(one) for one in objects)
     values = CHART.parent / "values" / "gateway.yaml"
-    done = chart.run("template", "hub", CHART, "--namespace", "other", "--values", values)
+    done = chart.run(
+        "template", "hub", CHART, "--namespace", "other", "--values", values, "--set", "installation=charttwo"
+    )
     again = [one for one in yaml.safe_load_all(done.stdout) if one and "namespace" not in one["metadata"]]
     assert outside
     assert not outside & {(one["kind"], one["metadata"]["name"]) for one in again}
@@ -172,7 +177,7 @@ def test_each_part_gets_only_its_own_secrets(chart: Chart) -> None:
 def test_an_existing_secret_replaces_the_made_one_wholly(chart: Chart) -> None:
     objects = chart.objects("ingress")
     assert "hub-mlp-hub-secrets" not in chart.text("ingress")
-    assert not named(objects, "Role")
+    assert named(objects, "Role").keys() == {"hub-mlp-hub-service"}
     (setup,) = pods(objects)["hub-mlp-hub-hub"]["spec"]["initContainers"]
     assert "--secret" not in setup["command"]
 
@@ -191,29 +196,77 @@ def test_nothing_kills_a_migration(chart: Chart) -> None:
         assert "activeDeadlineSeconds" not in pod["spec"]
 
 
-def test_the_service_has_the_rights_that_it_needs_and_no_other(chart: Chart) -> None:
-    role = named(chart.objects("gateway"), "ClusterRole")["mlp-hub-mlp-hub-service"]
-    needed: set[tuple[str, str, str]] = set()
-    for need in (*RIGHTS, *OF_OPERATORS):
-        group = need.kind.api_version.rpartition("/")[0]
-        needed |= {(group, need.kind.plural, verb) for verb in need.verbs}
-    for rule in RULES:
-        needed |= {(g, r, v) for g in rule["apiGroups"] for r in rule["resources"] for v in rule["verbs"]}
+@pytest.mark.parametrize("role", ["hub", "service", "clean"])
+def test_each_account_has_the_rights_of_its_table_and_no_other(chart: Chart, role: str) -> None:
+    found = named(chart.objects("gateway"), "ClusterRole")[f"mlp-hub-mlp-hub-{role}"]
+    needed = {(need.kind.group, need.kind.plural, verb) for need in ROLES[role] for verb in need.verbs}
     given = {
-        (g, r, v)
-        for rule in role["rules"]
-        for g in rule["apiGroups"]
-        for r in rule["resources"]
-        for v in rule["verbs"]
+        (group, resource, verb)
+        for rule in found["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
     }
     assert given == needed
 
 
-def test_each_right_has_its_reason_beside_it() -> None:
-    lines = (CHART / "templates" / "rbac.yaml").read_text().splitlines()
-    rules = [n for n, line in enumerate(lines) if line.startswith("  - apiGroups:")]
-    assert len(rules) > 30
-    assert [lines[n] for n in rules if not lines[n - 1].startswith("  # ")] == []
+def test_the_service_may_change_pods_of_its_own_namespace_only(chart: Chart) -> None:
+    objects = chart.objects("gateway")
+    (rule,) = named(objects, "Role")["hub-mlp-hub-service"]["rules"]
+    assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}
+    everywhere = named(objects, "ClusterRole")["mlp-hub-mlp-hub-service"]["rules"]
+    assert not [rule for rule in everywhere if rule["resources"] == ["pods"] and "patch" in rule["verbs"]]
+
+
+def test_with_given_namespaces_nothing_needs_rights_in_the_whole_cluster(chart: Chart) -> None:
+    objects = chart.objects("namespaces")
+    assert all("namespace" in one["metadata"] for one in objects), [
+        one["kind"] for one in objects if "namespace" not in one["metadata"]
+    ]
+    roles = [
+        (one["metadata"]["namespace"], one["metadata"]["name"]) for one in objects if one["kind"] == "Role"
+    ]
+    assert sorted(roles) == [
+        ("mlp", "hub-mlp-hub-hub"),
+        ("mlp", "hub-mlp-hub-service"),
+        ("mlp-default", "hub-mlp-hub-hub"),
+        ("mlp-default", "hub-mlp-hub-service"),
+        ("mlp-red", "hub-mlp-hub-hub"),
+        ("mlp-red", "hub-mlp-hub-service"),
+    ]
+    data = named(objects, "ConfigMap")["hub-mlp-hub-settings"]["data"]
+    assert data["MLP_KUBERNETES_NAMESPACES"] == "mlp-default,mlp-red"
+    assert json.loads(data["MLP_KUBERNETES_CAPACITY"]) == {
+        "cpu": "64",
+        "memory": "256Gi",
+        "nvidia.com/gpu": "8",
+    }
+
+
+def test_without_roles_of_the_chart_an_uninstall_makes_none_either(chart: Chart) -> None:
+    kinds = {one["kind"] for one in chart.objects("ipv6")}
+    assert not kinds & {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+
+
+def test_no_right_is_for_all_kinds_or_all_verbs(chart: Chart) -> None:
+    for file in FILES:
+        objects = chart.objects(file)
+        for one in (*named(objects, "ClusterRole").values(), *named(objects, "Role").values()):
+            for rule in one["rules"]:
+                assert "*" not in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
+                assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
+
+
+def test_each_verb_has_its_reason_beside_it(chart: Chart) -> None:
+    text = chart.text("gateway")
+    verbs = [
+        line for line in text.splitlines() if re.match(r" +- (get|list|watch|patch|create|delete\w*)\b", line)
+    ]
+    assert len(verbs) > 100
+    assert [line for line in verbs if "  # " not in line] == []
+    lines = text.splitlines()
+    rules = [n for n, line in enumerate(lines) if line.startswith("  - apiGroups: ")]
+    assert [lines[n] for n in rules if not lines[n - 1].lstrip().startswith("# ")] == []
 
 
 def test_a_wildcard_name_leads_to_the_proxy_beside_the_platforms(chart: Chart) -> None:
@@ -346,8 +399,9 @@ def test_the_trial_database_is_on_a_volume_that_outlives_its_pod(chart: Chart) -
 
 
 def hooks(objects: list[Object]) -> list[Object]:
-    """Return the objects that helm has only while it does something."""
-    return [one for one in objects if "helm.sh/hook" in one["metadata"].get("annotations", {})]
+    """Return the objects that helm has only while it installs, upgrades or uninstalls; not those of `helm test`."""
+    found = ((one, one["metadata"].get("annotations", {}).get("helm.sh/hook")) for one in objects)
+    return [one for one, hook in found if hook not in {None, "test"}]
 
 
 def test_an_uninstall_removes_what_the_hub_made_and_no_other_hook_holds_up_anything(chart: Chart) -> None:

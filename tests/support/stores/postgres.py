@@ -112,6 +112,12 @@ class PostgresServer:
             else:
                 return
 
+    def asks_password_of(self, role: str) -> None:
+        """Have this role come with its password; all others are trusted."""
+        path = self._data / "pg_hba.conf"
+        path.write_text(f"local all {role} scram-sha-256\n{path.read_text()}")
+        self.run("SELECT pg_reload_conf()")
+
     def stop(self) -> None:
         """End it at once: whoever is connected is cut off."""
         if self._process is not None:

@@ -25,7 +25,7 @@ from mlp_hub.executors.kubernetes.probes.policies import (
     enforcement,
     reached,
 )
-from mlp_hub.executors.kubernetes.rbac import RIGHTS, served
+from mlp_hub.executors.kubernetes.rbac import OF_HUB, RIGHTS, served
 from mlp_hub.executors.kubernetes.tenancy.policies import admission_check
 from mlp_hub.executors.kubernetes.tenancy.required_rights import Need, lacking
 from mlp_hub.executors.nodes import ConditionKind
@@ -86,6 +86,26 @@ def cluster(settings: Settings) -> list[Check]:
         ]
 
 
+def cluster_of_pod(settings: Settings) -> list[Check]:
+    """Tell of the cluster what a pod of the hub can find out: rights, walls of the teams' namespaces, and its network."""
+    try:
+        return asyncio.run(_with_client(settings, lambda client: _look_from_pod(settings, client)))
+    except (SettingsError, MessageError) as error:
+        return [Check("cluster", FAIL, str(error), say("See {page}.", page=_ADMINISTRATOR))]
+
+
+async def _look_from_pod(settings: Settings, client: KubernetesClient) -> list[Check]:
+    found = [await _version(client)]
+    if settings.kubernetes_namespaces:
+        text = say("the network was not tested: that needs a namespace that the hub makes")
+        return [
+            *found,
+            Check("network", WARN, text, say("Test it with an account that may make one: make doctor")),
+        ]
+    found += await _rights(client, await served(client))
+    return [*found, *await _walls(settings, client), await _network(settings, client)]
+
+
 async def _with_client(settings: Settings, ask: Callable[[KubernetesClient], Awaitable[T]]) -> T:
     client = await in_cluster.connect(settings)
     try:
@@ -138,7 +158,7 @@ async def _gpu_metrics(settings: Settings, client: KubernetesClient) -> list[Che
 
 
 async def _rights(client: KubernetesClient, operators: Sequence[Need]) -> list[Check]:
-    found = await lacking(client, [*RIGHTS, *operators])
+    found = await lacking(client, [*RIGHTS, *OF_HUB, *operators])
     if not found:
         return [Check("rights", OK, say("the hub has all rights that it needs"))]
     remedy = say("Give its account this verb in a ClusterRole: see {page}.", page=_ADMINISTRATOR)

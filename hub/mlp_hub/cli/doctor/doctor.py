@@ -81,10 +81,15 @@ def doctor(settings: Settings, *, as_json: bool) -> int:
             json.dumps({"ok": not failed, "checks": [asdict(c) for c in found]}, indent=2) + "\n"
         )
         return 1 if failed else 0
+    show(found)
+    if failed:
+        sys.stdout.write(f"\n{say('{n} of {all} checks failed', n=len(failed), all=len(found))}\n")
+    return 1 if failed else 0
+
+
+def show(found: Sequence[Check]) -> None:
+    """Print findings, each with its remedy."""
     for check in found:
         sys.stdout.write(f"{check.status:<5} {check.name:<11} {check.found}\n")
         if check.remedy and check.status != OK:
             sys.stdout.write(f"{'':<18}{check.remedy}\n")
-    if failed:
-        sys.stdout.write(f"\n{say('{n} of {all} checks failed', n=len(failed), all=len(found))}\n")
-    return 1 if failed else 0

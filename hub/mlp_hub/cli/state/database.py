@@ -233,7 +233,17 @@ class DatabaseSilent(CommandFailed):
     """A database that does not answer, or whose file is damaged."""
 
 
+_OTHER_PASSWORD = "password authentication failed"  # noqa: S105 - the server's words
+
+
 def _unanswered(what: str, error: Exception) -> DatabaseSilent:
+    if _OTHER_PASSWORD in str(error):
+        return DatabaseSilent(
+            say("{what} does not answer: {error}.", what=what, error=str(error)),
+            say(
+                "The server knows another password. In a cluster put the new one into the Secret of database.existingSecret, and start the pods again; on a machine set it in the URL of the database."
+            ),
+        )
     return DatabaseSilent(
         say("{what} does not answer: {error}.", what=what, error=str(error)),
         say(

@@ -25,7 +25,7 @@ from mlp_hub.kubernetes.kinds import (
     name_of,
     namespace_of,
 )
-from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
+from mlp_hub.kubernetes.reflector import AnyReflector, Key, Selection, reflector
 
 SYNC_S = 30.0
 """Tuning: seconds that a call waits for the first look at a cluster: how soon one that is gone is said to be."""
@@ -62,22 +62,22 @@ class Cache:
         Pods come by a separate watch, and can be seen first.
         """
         ours = f"{selector},{names.ATTEMPT}"
-        self._claim_copy = Reflector(
+        self._claim_copy = reflector(
             client,
             Selection(CONFIG_MAPS, labels=f"{selector},{names.COMPONENT}={CLAIM}", metadata=True),
             claim_of,
             self._on_claim,
             answers_again,
         )
-        self._pod_copy = Reflector(
+        self._pod_copy = reflector(
             client, Selection(PODS, labels=ours), self._pod_view, self._on_pod, answers_again
         )
         self._main_copies = {
-            kind: Reflector(client, Selection(kind, labels=ours), main_view, self._on_main, answers_again)
+            kind: reflector(client, Selection(kind, labels=ours), main_view, self._on_main, answers_again)
             for kind in kinds
             if kind != POD_GROUPS
         }
-        self._group_copy = Reflector(
+        self._group_copy = reflector(
             client,
             Selection(POD_GROUPS, labels=ours, metadata=True),
             lambda found: labels_of(found).get(names.ATTEMPT),
@@ -87,7 +87,7 @@ class Cache:
         self._watches = [BackgroundTask(copy.run) for copy in self._copies]
 
     @property
-    def _copies(self) -> Sequence[Reflector[Any]]:
+    def _copies(self) -> Sequence[AnyReflector[Any]]:
         groups = (self._group_copy,) if self._has_groups else ()
         return (self._claim_copy, self._pod_copy, *self._main_copies.values(), *groups)
 

@@ -16,6 +16,7 @@ from mlp_hub.executors.kubernetes.external.attempts import ExternalAttempts
 from mlp_hub.executors.kubernetes.installation import Installation
 from mlp_hub.executors.kubernetes.nodes import prewarming
 from mlp_hub.executors.kubernetes.nodes.cluster_nodes import ClusterNodes
+from mlp_hub.executors.kubernetes.nodes.given_capacity import GivenCapacity
 from mlp_hub.executors.kubernetes.operators import OperatorWays, discover
 from mlp_hub.executors.kubernetes.tenancy.keeper import TenantKeeper
 from mlp_hub.kubernetes.client import KubernetesClient
@@ -32,14 +33,16 @@ class ClusterExecutor(KubernetesExecutor):
     def __init__(
         self, client: KubernetesClient, at: Installation, ways: OperatorWays, app_key: str = ""
     ) -> None:
-        self._of_cluster = ClusterNodes(client, at)
+        self._of_cluster: ClusterNodes | GivenCapacity = (
+            GivenCapacity(at) if at.namespaces else ClusterNodes(client, at)
+        )
         self._own_client = client
         nodes = self._of_cluster
         super().__init__(client, at, ways, nodes.nodes, nodes.on_nodes, device=nodes.device, app_key=app_key)
         self._keeper = TenantKeeper(client, at, self._fence.act)
-        self._theirs = ExternalAttempts(
-            client, at, ways.served, self._fence, nodes.nodes, self._keeper.tenant_of
-        )
+        # whose a job is that somebody made with kubectl, only an admission policy can tell: without them there are none
+        brought = () if at.namespaces else ways.served
+        self._theirs = ExternalAttempts(client, at, brought, self._fence, nodes.nodes, self._keeper.tenant_of)
         self.external_jobs = self._theirs.jobs
 
     @classmethod
@@ -126,6 +129,8 @@ class ClusterExecutor(KubernetesExecutor):
 
     async def keep_images(self, used: Sequence[str], epoch: int = 0) -> None:
         """Have the images that are used most on all nodes, as far as there is room."""
+        if self._at.namespaces:
+            return  # which nodes there are is not known
         async with self._fence.act(epoch):
             await prewarming.keep(self._own_client, self._at, used)
 

@@ -58,6 +58,7 @@ from mlp_hub.executors.kubernetes.nodes.placed import PlacedNodes
 from mlp_hub.executors.kubernetes.operators import OperatorWays
 from mlp_hub.executors.kubernetes.put_off import ActsPutOff
 from mlp_hub.executors.kubernetes.sync_loop import SyncLoop
+from mlp_hub.executors.kubernetes.tenancy import given
 from mlp_hub.executors.kubernetes.verdict import ENDED, AttemptVerdict, Scene, judge, settled
 from mlp_hub.executors.node_use import NodeUse
 from mlp_hub.executors.nodes import NodeInfo
@@ -114,7 +115,7 @@ class KubernetesExecutor(SharedVolumeLogs):
         self._app_keys = AppKeys(app_key)
         self._client, self._at, self._ways, self._clock = client, at, ways, clock
         self._nodes, self._on_nodes = nodes, on_nodes
-        self._placed = PlacedNodes(nodes, device)
+        self._placed = PlacedNodes(nodes, device, chosen=not at.namespaces)
         self._meter = NodeMeter(client, nodes)
         self._fence = ClusterFence(client, at.namespace, f"{at.name}-epoch")
         self.workspace = SharedVolumeWorkspace(at.directories, self._fence)
@@ -302,6 +303,8 @@ class KubernetesExecutor(SharedVolumeLogs):
             listener(attempt)
 
     async def _start(self, spec: LaunchSpec) -> None:
+        if (lacks := given.not_listed(self._at, spec.tenant)) is not None:
+            raise CannotStart(lacks)
         gone = self._placed.gone(spec)
         # whether ranks of it ever began, whatever became of its claim
         ran = await self._look(

@@ -69,6 +69,9 @@ class Installation:
     notebook_tmp: int = 512  # MiB of /tmp of a notebook server, which is memory
     gpu_metrics: str = ""  # NAMESPACE/SERVICE:PORT of a Prometheus with the metrics of DCGM's exporter
     gpu_metrics_job: str = ""  # pattern of the exporter's job there
+    namespaces: tuple[str, ...] = ()  # of teams, where an administrator makes them, and the hub may make none
+    home: str = ""  # the hub's own namespace, where it is not made by it
+    capacity: Mapping[str, str] = field(default_factory=dict)  # what to give out where nodes cannot be read
 
     @property
     def namespace(self) -> str:
@@ -76,7 +79,7 @@ class Installation:
 
         The name of a tenant never begins with a dash.
         """
-        return f"{self.name}--hub"
+        return self.home or f"{self.name}--hub"
 
     @property
     def marks(self) -> dict[str, str]:
@@ -88,8 +91,8 @@ class Installation:
         return names.dns_name(f"{self.name}-{tenant}")
 
     def priority_class(self, of: str) -> str:
-        """Return the name of the PriorityClass of one sort of pods."""
-        return f"{self.name}-{of}"
+        """Return the name of the PriorityClass of one sort of pods; empty, the cluster's default, where the hub makes none."""
+        return "" if self.namespaces else f"{self.name}-{of}"
 
     @property
     def own(self) -> dict[str, str]:

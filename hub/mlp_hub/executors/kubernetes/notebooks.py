@@ -11,14 +11,18 @@ from typing import Any
 
 from mlp_hub.executors.kubernetes.installation import NOTEBOOK, Installation
 from mlp_hub.executors.kubernetes.nodes.devices import no_gpus
+from mlp_hub.executors.kubernetes.nodes.given_capacity import node as given_node
 from mlp_hub.executors.kubernetes.nodes.gpus import Gpus, NoGpus, gpus_of
+from mlp_hub.executors.kubernetes.tenancy.given import not_listed as no_namespace
 from mlp_hub.executors.nodes import TENANT
 from mlp_hub.executors.places import home_mount
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import PODS, Object, name_of, namespace_of
 
-__all__ = ["Gpus", "NoGpus", "end", "gpus_of", "home_mount", "no_gpus", "pods", "selector", "tolerations"]
+__all__ = [
+    "Gpus", "NoGpus", "end", "given_node", "gpus_of", "home_mount", "no_gpus", "no_namespace", "pods", "selector", "tolerations",
+]  # fmt: skip
 
 
 def selector(at: Installation) -> str:

@@ -34,10 +34,10 @@ class Unreached(KubernetesExecutor):
 
     def __init__(self) -> None:
         at: Any = SimpleNamespace(
-            name="mlp", namespace="mlp", directories=None, selector="a=b", gpu_metrics=""
+            name="mlp", namespace="mlp", namespaces=(), directories=None, selector="a=b", gpu_metrics=""
         )
         ways: Any = SimpleNamespace(served=())
-        client: Any = SimpleNamespace()
+        client: Any = SimpleNamespace(namespaces=())
         super().__init__(client, at, ways, list)
         self.there = False
         self.told: list[str] = []

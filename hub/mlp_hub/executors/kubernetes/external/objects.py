@@ -15,7 +15,7 @@ from mlp_hub.executors.kubernetes.views import PodView, pod_view
 from mlp_hub.kubernetes import names
 from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import PODS, Kind, Object
-from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
+from mlp_hub.kubernetes.reflector import AnyReflector, Key, Selection, reflector
 
 
 class ExternalObjects:
@@ -34,7 +34,7 @@ class ExternalObjects:
         self._of_attempt: dict[str, str] = {}
         self._pods: defaultdict[str, dict[Key, PodView]] = defaultdict(dict)
         self._copies = {
-            name: Reflector(
+            name: reflector(
                 client,
                 Selection(form.kind, labels=names.QUEUE),
                 maker(form, at),
@@ -44,11 +44,11 @@ class ExternalObjects:
             if form.kind in served
         }
         ours = f"{at.selector},{names.ATTEMPT},{names.BROUGHT}"
-        self._pod_copy = Reflector(client, Selection(PODS, labels=ours), pod_view, self._on_pod)
+        self._pod_copy = reflector(client, Selection(PODS, labels=ours), pod_view, self._on_pod)
         self._watches = [BackgroundTask(copy.run) for copy in self._watched]
 
     @property
-    def _watched(self) -> Sequence[Reflector[PodView] | Reflector[ExternalView]]:
+    def _watched(self) -> Sequence[AnyReflector[PodView] | AnyReflector[ExternalView]]:
         return (self._pod_copy, *self._copies.values())
 
     def begin(self) -> None:

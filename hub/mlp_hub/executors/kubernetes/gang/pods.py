@@ -133,7 +133,7 @@ def amounts(shape: Outline) -> dict[str, str]:
 def _where(shape: Outline, part: RankGroup) -> dict[str, Any]:
     """Return where pods may go: to the nodes that we chose, past the taint that leaves a node to their tenant."""
     affinity: dict[str, Any] = {}
-    if (chosen := on_nodes(shape.spec.placement)) is not None:
+    if not shape.at.namespaces and (chosen := on_nodes(shape.spec.placement)) is not None:
         affinity["nodeAffinity"] = chosen
     if part.role == "ps":
         beside = {

@@ -50,8 +50,8 @@ class Outline:
 
     @property
     def queue(self) -> str:
-        """Volcano's queue of its tenant, which is called as its namespace."""
-        return self.namespace
+        """Volcano's queue of its tenant, which is called as its namespace; Volcano's own where the hub makes none."""
+        return "default" if self.at.namespaces else self.namespace
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -15,8 +15,15 @@ class PlacedNodes:
     `view` is a new one whenever it tells something else.
     """
 
-    def __init__(self, view: Callable[[], Sequence[NodeInfo]], device: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        view: Callable[[], Sequence[NodeInfo]],
+        device: Callable[[str], str | None],
+        *,
+        chosen: bool = True,
+    ) -> None:
         self._view, self._device = view, device
+        self._chosen = chosen  # else the cluster chooses nodes that this process cannot read
         self._known: set[str] = set()
         self._seen: Sequence[NodeInfo] | None = None
         self._answering: AbstractSet[str] = frozenset()
@@ -33,6 +40,8 @@ class PlacedNodes:
     def silent(self, names: Iterable[str]) -> AbstractSet[str]:
         """Return those of these nodes that are not there, or do not answer."""
         view = self._view()
+        if not self._chosen:
+            return frozenset()
         if view is not self._seen:
             self._seen, self._answering = view, frozenset(node.name for node in view if node.ready)
         return frozenset(names) - self._answering - {""}

@@ -16,7 +16,7 @@ from typing import Any
 from mlp_hub.domain.errors import MessageError
 from mlp_hub.executors.base import Superseded, TenantPlace
 from mlp_hub.executors.kubernetes.installation import Installation
-from mlp_hub.executors.kubernetes.tenancy import dependencies
+from mlp_hub.executors.kubernetes.tenancy import dependencies, given
 from mlp_hub.executors.kubernetes.tenancy.apply import Putting
 from mlp_hub.executors.kubernetes.tenancy.conflicts import Fights
 from mlp_hub.executors.kubernetes.tenancy.drift import Sighting, sighting
@@ -26,8 +26,9 @@ from mlp_hub.executors.kubernetes.tenancy.removal import Left, Removal
 from mlp_hub.executors.kubernetes.tenancy.tenant import for_all, for_tenant
 from mlp_hub.kubernetes import kinds
 from mlp_hub.kubernetes.client import KubernetesClient
+from mlp_hub.kubernetes.errors import ClusterError
 from mlp_hub.kubernetes.kinds import Kind, name_of, namespace_of
-from mlp_hub.kubernetes.reflector import Key, Reflector, Selection
+from mlp_hub.kubernetes.reflector import AnyReflector, Key, Reflector, Selection, reflector
 
 log = logging.getLogger(__name__)
 KEPT = (
@@ -68,7 +69,7 @@ class TenantKeeper:
         self._epoch = 0
         self._putting = Putting(client, at)
         self._removal = Removal(client, at)
-        self._seen: dict[Kind, Reflector[Sighting]] = {}
+        self._seen: dict[Kind, AnyReflector[Sighting]] = {}
         self._nodes: Reflector[frozenset[str]] | None = None
         self._own = ""
         self._shut = False  # whether the admission policies are known to hold
@@ -76,6 +77,7 @@ class TenantKeeper:
         self._changed = asyncio.Event()
         self._fights = Fights()
         self._said = ""
+        self._lacking: dict[str, str] = {}  # by namespace: what an administrator still has to make
         self._turn = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -88,7 +90,8 @@ class TenantKeeper:
             self._epoch = epoch
             self._places = self._placed(places)
             await self._open()
-            self._api = await dependencies.api_addresses(self._client)
+            if not self._at.namespaces:
+                self._api = await dependencies.api_addresses(self._client)
             await self._bring_about()
 
     def _placed(self, places: Sequence[TenantPlace]) -> dict[str, TenantPlace]:
@@ -123,6 +126,23 @@ class TenantKeeper:
 
     async def _open(self) -> None:
         """Learn who we are and what there is, and watch what is not watched yet."""
+        if not self._tasks:
+            self._tasks.append(asyncio.ensure_future(self._put_back()))
+        if not self._at.namespaces:
+            await self._open_cluster()
+        for kind in await self._kinds():
+            if kind not in self._seen:
+                chosen = Selection(kind, labels=selector(self._at))
+                seen = reflector(self._client, chosen, sighting, partial(self._saw, kind))
+                await self._start(seen)
+                self._seen[kind] = seen
+
+    async def _kinds(self) -> Sequence[Kind]:
+        if self._at.namespaces:
+            return given.KEPT
+        return (*KEPT, kinds.QUEUES) if await dependencies.has_volcano(self._client) else KEPT
+
+    async def _open_cluster(self) -> None:
         self._own = self._own or await dependencies.who_am_i(self._client)
         if self._nodes is None:
             nodes = Reflector(
@@ -133,25 +153,18 @@ class TenantKeeper:
             )
             await self._start(nodes)
             self._nodes = nodes
-            self._tasks.append(asyncio.ensure_future(self._put_back()))
-        for kind in [*KEPT, *([kinds.QUEUES] if await dependencies.has_volcano(self._client) else [])]:
-            if kind not in self._seen:
-                chosen = Selection(kind, labels=selector(self._at))
-                seen = Reflector(self._client, chosen, sighting, partial(self._saw, kind))
-                await self._start(seen)
-                self._seen[kind] = seen
 
-    async def _start(self, reflector: Reflector[Any]) -> None:
+    async def _start(self, copy: AnyReflector[Any]) -> None:
         """Begin to watch; raise what a watch alone would only log."""
-        running, synced = asyncio.ensure_future(reflector.run()), asyncio.ensure_future(reflector.synced())
-        while not synced.done() and reflector.trouble is None:
+        running, synced = asyncio.ensure_future(copy.run()), asyncio.ensure_future(copy.synced())
+        while not synced.done() and copy.trouble is None:
             await asyncio.wait([synced], timeout=LOOK_S)
-        if reflector.trouble is None:
+        if copy.trouble is None:
             self._tasks.append(running)
             return
         running.cancel()
         synced.cancel()
-        raise reflector.trouble
+        raise copy.trouble
 
     def _saw(self, kind: Kind, key: Key, _before: Sighting | None, now: Sighting | None) -> None:
         if not self._putting.stands(kind, key, now):
@@ -196,9 +209,10 @@ class TenantKeeper:
             done.append(error)
         near = frozenset(self._api).union(*(self._nodes.objects.values() if self._nodes else ()))
         volcano = kinds.QUEUES in self._seen
+        places = await self._ready(self._places)
         wanted = {
             namespace: for_tenant(self._at, place, near, volcano=volcano)
-            for namespace, place in self._places.items()
+            for namespace, place in places.items()
         }
         done += await asyncio.gather(
             *map(self._stand, wanted.values()),
@@ -208,6 +222,25 @@ class TenantKeeper:
         for each in done:
             if isinstance(each, BaseException):
                 raise each
+
+    async def _ready(self, places: dict[str, TenantPlace]) -> dict[str, TenantPlace]:
+        """Return the tenants whose namespaces are ready; the others are named in the log where the hub may make none."""
+        if not self._at.namespaces:
+            return places
+        found = {}
+        for namespace, place in places.items():
+            try:
+                await given.check(self._client, self._at, place.name)
+            except ClusterError:
+                raise
+            except MessageError as error:
+                if self._lacking.get(namespace) != str(error):
+                    log.warning("%s", error)
+                self._lacking[namespace] = str(error)
+            else:
+                self._lacking.pop(namespace, None)
+                found[namespace] = place
+        return found
 
     async def _stand(self, wanted: Sequence[Made]) -> None:
         for kind, each in wanted:
@@ -221,15 +254,21 @@ class TenantKeeper:
             ):
                 self._shut = False
 
+    def _is_for_us(self, namespace: str) -> bool:
+        """Whether objects there may be removed; a namespace that stays without its tenant stays shut."""
+        return not self._at.namespaces or (
+            namespace in (self._places or {}) and namespace not in self._lacking
+        )
+
     async def _remove(self, wanted: Sequence[Made]) -> None:
         """Remove what is ours and not told."""
         keys = {(kind, namespace_of(each), name_of(each)) for kind, each in wanted}
         keys |= {(kind, "", name_of(each)) for kind, each in for_all(self._at, self._own)}
         left = [
             Left(kind, key, seen.tenant)
-            for kind, reflector in self._seen.items()
-            for key, seen in reflector.objects.items()
-            if (kind, *key) not in keys and not seen.going
+            for kind, copy in self._seen.items()
+            for key, seen in copy.objects.items()
+            if (kind, *key) not in keys and not seen.going and self._is_for_us(key[0])
         ]
         if left:
             await self._removal.remove(left)

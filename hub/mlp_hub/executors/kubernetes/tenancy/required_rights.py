@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlp_hub.executors.kubernetes.tenancy.objects.members import RULES
@@ -12,17 +12,30 @@ from mlp_hub.kubernetes.client import KubernetesClient
 from mlp_hub.kubernetes.kinds import Kind
 from mlp_language.message import Message, msg
 
-KEEP = ("get", "list", "watch", "patch", "create", "delete")
-"""Given: verbs of a process that applies objects, watches them, and removes them."""
+LOOK = {
+    "list": "their state at the start, and after an outage",
+    "watch": "a change by others is noticed at once",
+}
+"""Given: verbs of a process that follows objects, with the reason of each."""
+KEEP = {
+    "get": "it is read before it is changed or removed",
+    **LOOK,
+    "patch": "a difference from the wanted state is corrected",
+    "create": "a missing one is made",
+    "delete": "it is removed when nobody needs it",
+}
+"""Given: verbs of a process that applies objects, watches them, and removes them, with the reason of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Verbs on a kind of objects, and what for."""
+    """Verbs on a kind of objects, each with its reason, and their purpose; on one object only if it is named."""
 
     kind: Kind
-    verbs: tuple[str, ...]
+    verbs: Mapping[str, str]
     purpose: Message
+    name: str = ""
+    namespace: str = ""  # of that object
 
 
 NEEDS = (
@@ -42,14 +55,27 @@ NEEDS = (
     Need(kinds.PRIORITY_CLASSES, KEEP, msg("the order in which a node ends pods when it runs out of memory")),
     Need(kinds.ADMISSION_POLICIES, KEEP, msg("nobody but the hub starts pods in teams' namespaces")),
     Need(kinds.ADMISSION_BINDINGS, KEEP, msg("nobody but the hub starts pods in teams' namespaces")),
-    Need(kinds.NODES, ("list", "watch"), msg("no pod of a team reaches a node's address")),
-    Need(kinds.ENDPOINT_SLICES, ("get",), msg("no pod of a team reaches the cluster's API")),
+    Need(kinds.NODES, LOOK, msg("no pod of a team reaches a node's address")),
+    Need(
+        kinds.ENDPOINT_SLICES,
+        {"get": "the addresses of the cluster's API"},
+        msg("no pod of a team reaches the cluster's API"),
+        "kubernetes",
+        "default",
+    ),
     Need(
         kinds.PODS,
-        ("list", "create"),
+        {
+            "list": "a namespace with pods stays",
+            "create": "the admission policies are tried with one that they must refuse",
+        },
         msg("an empty namespace is removed; the policies are tested"),
     ),
-    Need(kinds.CONFIG_MAPS, ("list",), msg("an empty namespace is removed")),
+    Need(
+        kinds.CONFIG_MAPS,
+        {"list": "a namespace with records of attempts stays"},
+        msg("an empty namespace is removed"),
+    ),
 )
 """Contract: rights that the hub needs in the cluster.
 
@@ -57,30 +83,40 @@ To give rights to members, the hub must have them too; `lacking` checks for thos
 """
 QUEUES = Need(kinds.QUEUES, KEEP, msg("each team has a Volcano queue"))
 """Contract: additional rights in a cluster with Volcano."""
+MEMBERS = msg("the hub may give members only rights that it has")
+
+
+def of_members() -> list[Need]:
+    """Return the rights that members get, and that the hub needs to give them."""
+    found = []
+    for each in RULES:
+        for plural in each["resources"]:
+            version = f"{each['apiGroups'][0]}/v1".removeprefix("/")
+            verbs = dict.fromkeys(each["verbs"], "members have it")
+            found.append(Need(Kind(version, "", plural), verbs, MEMBERS))
+    return found
 
 
 async def lacking(client: KubernetesClient, needs: Sequence[Need] = NEEDS) -> list[Message]:
     """Name what who asks with this client may not, each with its verb and what it is for; nothing where all is given."""
-    asked = [
-        (need.kind.api_version, need.kind.plural, verb, need.purpose) for need in needs for verb in need.verbs
-    ]
-    members = msg("the hub may give members only rights that it has")
-    for rule in RULES:
-        version = f"{rule['apiGroups'][0]}/" if rule["apiGroups"][0] else ""
-        asked += [(version, each, verb, members) for each in rule["resources"] for verb in rule["verbs"]]
-    answers = await asyncio.gather(
-        *(_may(client, version, plural, verb) for version, plural, verb, _ in asked)
-    )
+    asked = [(need, verb) for need in (*needs, *of_members()) for verb in need.verbs]
+    answers = await asyncio.gather(*(may(client, need, verb) for need, verb in asked))
     return [
-        msg("the hub may not {verb} {plural}: {purpose}", verb=verb, plural=plural, purpose=purpose)
-        for (_, plural, verb, purpose), may in zip(asked, answers, strict=True)
-        if not may
+        msg(
+            "the hub may not {verb} {plural}: {purpose}",
+            verb=verb,
+            plural=need.kind.plural,
+            purpose=need.purpose,
+        )
+        for (need, verb), granted in zip(asked, answers, strict=True)
+        if not granted
     ]
 
 
-async def _may(client: KubernetesClient, version: str, plural: str, verb: str) -> bool:
-    group, _, _ = version.rpartition("/")
-    resource, _, part = plural.partition("/")
-    about = {"verb": verb, "group": group, "resource": resource, "subresource": part}
+async def may(client: KubernetesClient, need: Need, verb: str) -> bool:
+    """Whether who asks with this client has a verb."""
+    resource, _, part = need.kind.plural.partition("/")
+    about = {"verb": verb, "group": need.kind.group, "resource": resource, "subresource": part}
+    about |= {"name": need.name, "namespace": need.namespace}
     found = await client.review(kinds.ACCESS_REVIEWS, spec={"resourceAttributes": about})
     return bool(found["allowed"])

@@ -17,6 +17,13 @@ def for_tenant(
 ) -> Sequence[Made]:
     """Return what a tenant has. Its doors are shut before anything can be put in, and people come last."""
     name = place.name
+    if at.namespaces:  # the rest an administrator makes, or it needs rights in the whole cluster
+        return [
+            *network.policies(at, name, near),
+            namespaces.account(at, name),
+            limits.resource_quota(at, name, place.quota),
+            limits.limit_range(at, name),
+        ]
     return [
         namespaces.namespace(at, name),
         *network.policies(at, name, near),
@@ -33,4 +40,4 @@ def for_tenant(
 
 def for_all(at: Installation, own: str) -> Sequence[Made]:
     """Return what all tenants need: before there is a namespace its policies hold. `own` is the keeper's name at the API."""
-    return [*priority_classes(at), *admission(at, own)]
+    return [] if at.namespaces else [*priority_classes(at), *admission(at, own)]

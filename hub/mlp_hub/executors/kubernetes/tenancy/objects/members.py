@@ -15,7 +15,8 @@ _RBAC = "rbac.authorization.k8s.io"
 READ = ("get", "list", "watch")
 BRINGS = (*READ, "create", "delete")
 RULES = (
-    rule([""], ["pods", "pods/log", "events", "resourcequotas", "limitranges"], READ),
+    rule([""], ["pods", "events", "resourcequotas", "limitranges"], READ),
+    rule([""], ["pods/log"], ["get"]),
     rule(["events.k8s.io"], ["events"], READ),
     rule(["scheduling.volcano.sh"], ["podgroups"], READ),
     rule(["batch.volcano.sh"], ["jobs"], READ),
