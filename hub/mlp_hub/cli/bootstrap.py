@@ -454,7 +454,11 @@ def _sources() -> list[Path]:
     ]
     return [
         *(path for path in single if path.exists()),
-        *(p for name in (*_PACKAGES, "docs", "languages", "tools/docsite", "widgets") for p in _files(ROOT / name)),
+        *(
+            p
+            for name in (*_PACKAGES, "docs", "languages", "tools/docsite", "widgets")
+            for p in _files(ROOT / name)
+        ),
     ]
 
 
