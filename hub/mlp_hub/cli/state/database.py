@@ -73,7 +73,7 @@ def changes(settings: Settings) -> list[str]:
                 say(
                     "{what} is of revision {revision}, newer than this version's {newest}.",
                     what=tables.what,
-                    revision=tables.revision,
+                    revision=tables.revision or "",
                     newest=tables.newest,
                 ),
                 say(
