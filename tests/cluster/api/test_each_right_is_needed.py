@@ -128,6 +128,7 @@ REMOVED = {kind.full_name for kind in (*KEPT, kinds.QUEUES)}
 EVERYWHERE = {
     **{f"{verb} configmaps": "run a Job" for verb in ("get", "list", "watch", "patch", "create", "delete")},
     "create secrets": "run a Job",
+    "list pods": "remove namespaces",
     "create pods": "try the policies",
     "deletecollection pods": "run a Job",
     "delete pods": "end parameter servers",

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import shlex
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -249,3 +250,25 @@ async def test_the_accounts_may_do_nothing_elsewhere(site: Site, account: str) -
         assert not await may(Right("rbac.authorization.k8s.io", "roles", "create"), f"{site.name}-red")
     finally:
         await client.close()
+
+
+async def test_the_command_of_the_documentation_removes_what_the_hub_made_there(site: Site) -> None:
+    red = f"{site.name}-red"
+    async with executing(site) as executor:
+        await executor.keep_tenants([RED], 1)
+        await executor.start(launch("plain", "print(1)", 2, tenant="red", placement=("capacity",) * 2), 1)
+
+        async def made() -> bool:
+            return len(await found(site, f"pods -l {names.ATTEMPT}", red)) == 2
+
+        await until(made, what="two pods", every=0.1)
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "helm.md"
+    [command] = re.findall(r"`(kubectl -n mlp-red delete [^`]*)`", page.read_text())
+    await asyncio.to_thread(site.run, command.replace("mlp-red", red))
+    kinds_of = command.split("delete ")[1].split()[0]
+
+    async def gone() -> bool:
+        left = await found(site, f"{kinds_of} -l app.kubernetes.io/managed-by=mlp-hub", red)
+        return not left
+
+    await until(gone, what="nothing of the hub to be left", every=0.2)

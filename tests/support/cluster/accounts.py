@@ -153,12 +153,14 @@ async def account(kube: Kube, rules: list[Object]) -> AsyncIterator[Account]:
         configuration.cert_file = configuration.key_file = None
         configuration.api_key = {"BearerToken": f"Bearer {token}"}
         client = NotingClient(configuration)
-        made = Account(admin, client, name, rules)
-        await made.have(rules)
-        for right in rights_of(rules):
-            await made.until(right, True)
-        yield made
-        await client.close()
+        try:
+            made = Account(admin, client, name, rules)
+            await made.have(rules)
+            for right in rights_of(rules):
+                await made.until(right, True)
+            yield made
+        finally:
+            await client.close()
     finally:
         await admin.delete(CLUSTER_BINDINGS, name)
         await admin.delete(CLUSTER_ROLES, name)

@@ -112,6 +112,9 @@ class ServiceAtWork:
         rest = {key: value for key, value in first.items() if key not in ("metadata", "status")}
         copy = {**rest, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": about}
         copy = json.loads(json.dumps(copy))
+        # an operation that was ended may have had a request on its way
+        await self.admin.delete(kind, name_of(copy), space)
+        await self._gone(kind, name_of(copy), space)
         if kind == kinds.PERSISTENT_VOLUMES:
             copy["spec"]["claimRef"] = {"namespace": "default", "name": OLD}
         if kind == kinds.PERSISTENT_VOLUME_CLAIMS:
