@@ -15,7 +15,7 @@ _SECTION = re.compile(r"^## (\S+)[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DO
 
 
 def problems(wanted: str, root: Path = ROOT) -> Iterator[str]:
-    """Yield what stands against the release of a version, each with the way out."""
+    """Yield the reasons against the release of a version, each with the way out."""
     if not FORM.fullmatch(wanted):
         yield f"{wanted!r} is not a version; write VERSION=1.2.3"
         return

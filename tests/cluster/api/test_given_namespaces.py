@@ -158,7 +158,7 @@ async def test_a_teams_pods_run_in_the_namespace_that_is_given_and_are_shut_in(s
         await executor.forget(spec.attempt, 1)
 
 
-async def test_what_is_changed_there_is_put_back(site: Site) -> None:
+async def test_changes_there_are_put_back(site: Site) -> None:
     async with executing(site) as executor:
         await executor.keep_tenants([RED], 1)
         await asyncio.to_thread(site.kube, "-n", f"{site.name}-red", "delete", "networkpolicy", "mlp-closed")
@@ -198,7 +198,7 @@ async def test_a_team_without_a_namespace_is_told_the_command_that_makes_it_and_
     await client.close()
 
 
-async def test_what_a_given_namespace_lacks_is_named_with_the_command(
+async def test_a_lacking_namespace_or_label_is_named_with_the_command(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

@@ -87,7 +87,7 @@ def reads(name: str, of: str) -> dict[str, Any]:
     return asked(JOBS, "red", user="red-cluster", name=name, volumes=volumes, container={"env": [variable]})
 
 
-def test_it_makes_jobs_with_a_secret_of_their_own(red: Place) -> None:
+def test_it_makes_jobs_with_their_secret(red: Place) -> None:
     red.creates("red-cluster", reads(JOB, f"{JOB}.layer"))
     red.creates("red-cluster", secret(f"{JOB}.layer"))
     red.creates("red-cluster", asked(JOBS, "red", user="red-cluster", name=JOB))

@@ -101,7 +101,7 @@ def test_1_a_version_whose_tables_only_add_comes_and_goes_without_a_refused_requ
 
 
 @pytest.mark.whole
-def test_2_a_version_with_tables_of_its_own_waits_until_the_services_before_have_ended(hub: Release) -> None:
+def test_2_a_version_with_other_tables_waits_until_the_services_before_have_ended(hub: Release) -> None:
     asking = Asking(hub)
     with asking.all_the_time("reads", "writes"):
         hub.helm("upgrade", "hub", *hub.with_values(**next_version(hub, ("9001", True), ("9002", False))))

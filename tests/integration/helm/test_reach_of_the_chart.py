@@ -117,7 +117,7 @@ def test_each_reaches_what_it_must_and_nothing_else(
     "source",
     ["another pod", "the gateway", "prometheus", "outside", "postgresql", "a pod of another release"],
 )
-def test_who_has_no_business_there_reaches_no_pod_of_a_team(
+def test_no_other_pod_reaches_a_pod_of_a_team(
     applied: tuple[list[dict[str, Any]], dict[str, End]], source: str
 ) -> None:
     found, ends = applied

@@ -40,7 +40,7 @@ def notes_of(chart: Chart, to: Path, file: str) -> str:
     return str(found["data"]["notes"])
 
 
-def test_it_has_no_hub_and_no_proxy_of_its_own(objects: list[Object]) -> None:
+def test_an_attached_chart_renders_no_hub_and_no_proxy(objects: list[Object]) -> None:
     assert set(pods(objects)) == {"hub-mlp-hub-data", "hub-mlp-hub-service"}
     assert not {"hub-mlp-hub-hub", "hub-mlp-hub-proxy"} & set(named(objects, "Service"))
     assert set(named(objects, "ClusterRole")) == {"mlp-hub-mlp-hub-service", "mlp-hub-mlp-hub-clean"}
@@ -132,7 +132,7 @@ def test_the_notes_have_the_values_for_the_other_chart(chart: Chart, tmp_path: P
     assert "the password that this prints" not in notes
 
 
-def test_the_notes_of_a_hub_of_its_own_say_nothing_of_another(chart: Chart, tmp_path: Path) -> None:
+def test_notes_of_a_whole_hub_do_not_mention_another(chart: Chart, tmp_path: Path) -> None:
     notes = notes_of(chart, tmp_path, "trial")
     assert "attached" not in notes
     assert "the password that this prints" in notes

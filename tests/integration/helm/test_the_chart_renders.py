@@ -210,7 +210,7 @@ def test_each_account_has_the_rights_of_its_table_and_no_other(chart: Chart, rol
     assert given == needed
 
 
-def test_the_service_may_change_pods_of_its_own_namespace_only(chart: Chart) -> None:
+def test_the_service_may_change_pods_in_the_release_namespace_only(chart: Chart) -> None:
     objects = chart.objects("gateway")
     (rule,) = named(objects, "Role")["hub-mlp-hub-service"]["rules"]
     assert rule == {"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]}

@@ -128,7 +128,7 @@ def test_an_executed_copy_that_runs_again_keeps_its_numbers(run: Callable[..., R
     assert ran.last == "cell 3 of 3 failed: ZeroDivisionError: division by zero"
 
 
-def test_parameters_that_are_no_python_fail_in_their_own_cell(run: Callable[..., Ran]) -> None:
+def test_parameters_that_are_not_python_fail_in_their_cell(run: Callable[..., Ran]) -> None:
     ran = run(notebook("print(lr)"), MLP_PARAMS='{"lr": NaN}')
     assert ran.last == "the cell of parameters failed: NameError: name 'nan' is not defined"
 

@@ -387,7 +387,7 @@ async def test_fifty_jobs_at_the_limit_never_hold_more_than_the_quota(tmp_path: 
         assert rig.held("red") == ZERO
 
 
-async def test_what_was_cancelled_is_named_so_once_it_has_ended(tmp_path: Path) -> None:
+async def test_a_cancelled_job_is_named_so_once_it_has_ended(tmp_path: Path) -> None:
     async with running_rig(tmp_path) as rig:
         jobs = rig.platform.jobs
         await rig.submit("long", sim={"DURATION": 600})

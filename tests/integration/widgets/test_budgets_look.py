@@ -96,7 +96,7 @@ def test_without_prices_a_platform_admin_reads_how_to_set_them(
     assert fits(page)
 
 
-def test_who_may_not_set_prices_reads_nothing_of_them(pages: Pages, front: FrontService) -> None:
+def test_people_who_may_not_set_prices_read_nothing_of_them(pages: Pages, front: FrontService) -> None:
     front.data.accounting.priced = False
     front.data.session |= {"admin": False, "tenant_admin": ["red"]}
     for path in ("usage", "tenants/red/usage"):

@@ -55,7 +55,7 @@ def test_the_overview_leads_to_the_cluster(pages: Pages) -> None:
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("language", ["en-US", "zh-CN"])
-def test_the_axis_of_a_new_hub_begins_with_what_there_is(
+def test_the_axis_of_a_new_hub_begins_with_its_first_sample(
     pages: Pages, front: FrontService, look: str, language: str
 ) -> None:
     front.data.over_time.begun = 138  # of 144 steps of a day

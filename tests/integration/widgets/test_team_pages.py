@@ -228,7 +228,7 @@ def test_a_member_who_does_not_manage_the_team_has_no_tabs(pages: Pages, front: 
     expect(page.get_by_role("region", name="Runtimes")).to_be_visible()
 
 
-def test_who_has_a_cap_reads_it_beside_the_quota(pages: Pages, front: FrontService) -> None:
+def test_a_member_reads_their_cap_beside_the_quota(pages: Pages, front: FrontService) -> None:
     front.data.teams.caps["red"] = [{"user": None, "cpu": 4, "gpu": None, "jobs": None}]
     page = pages.panel("quota")
     expect(page.get_by_role("region", name="Team red")).to_contain_text("Your cap in this team: Cores 4.")

@@ -38,7 +38,7 @@ def test_the_numbers_of_each_way_are_summed_over_its_reasons() -> None:
         f'x{NAME}{{integration="email"}} 3'.encode(),
     ],
 )
-def test_other_text_is_no_number_of_it(body: bytes) -> None:
+def test_other_text_is_not_counted(body: bytes) -> None:
     assert failed_in(body) == {}
 
 

@@ -24,7 +24,7 @@ METRIC = "DCGM_FI_DEV_GPU_UTIL"
 WINDOW_S = 90
 """Tuning: seconds whose most counts: an exporter is asked each 15 or 30 s, and a job that works now and then works."""
 MOST_PODS = 20_000
-"""Safety: pods of an answer, those at work first: somebody may have given series of their own the exporter's job."""
+"""Safety: pods of an answer, those at work first: other series may have the exporter's job label."""
 ANSWER_S = 10.0
 """Safety: seconds after which a request without an answer is given up."""
 AGAIN_S = 300.0

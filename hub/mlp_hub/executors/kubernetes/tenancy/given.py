@@ -1,4 +1,4 @@
-"""Namespaces of teams that an administrator made, for a hub that may make none: what is missing there, in words."""
+"""Teams' namespaces that an administrator made, for a hub that may make none: messages about missing parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More rights of a tenant's own cluster: its agent's Secrets, and streams of its own pods.
+"""Rights of an agent of a tenant's cluster beyond a member's: its Secrets, and streams of its pods.
 
 An administrator of the cluster names the agent's account in an annotation of the tenant's namespace
 (`layers/manifests/compute.yaml`). Nobody else in the namespace becomes one, whatever rights they were
