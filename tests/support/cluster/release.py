@@ -205,6 +205,7 @@ class Release(LiveHub):
 
     def leader(self) -> str:
         """Return the pod of the service that leads, once there is one."""
+
         def one() -> str:
             found = self._leaders()
             return found[0] if len(found) == 1 else ""
