@@ -15,6 +15,7 @@ from typing import Any
 
 from jupyterhub.app import JupyterHub
 from sqlalchemy import Connection, text
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from mlp_hub.probes import answering
@@ -72,7 +73,7 @@ def take(settings: Settings) -> None:
     threading.Thread(target=_keep, args=(url,), name="mlp-hub-turn", daemon=True).start()
 
 
-def _keep(url: engine.URL) -> None:
+def _keep(url: URL) -> None:
     """Take the lock again after a restart of the database; a lock that is held stays."""
     while True:
         time.sleep(KEEP_S)
@@ -80,7 +81,7 @@ def _keep(url: engine.URL) -> None:
             log.warning("This JupyterHub runs without its lock: the next one would not wait for its end")
 
 
-def _take(url: engine.URL) -> bool | None:
+def _take(url: URL) -> bool | None:
     """Try once; return whether this process has it, None where the database does not answer."""
     try:
         if not _held:
