@@ -22,7 +22,7 @@ def answering(address: tuple[str, int] | None, path: str) -> Iterator[Callable[[
         yield say
         return
 
-    class Handler(BaseHTTPRequestHandler):
+    class _ProbeHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200 if self.path == path and state["ready"] else 503)
             self.send_header("Content-Length", "0")
@@ -31,7 +31,7 @@ def answering(address: tuple[str, int] | None, path: str) -> Iterator[Callable[[
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with _Probes(address, Handler) as server:
+    with _Probes(address, _ProbeHandler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:

@@ -14,7 +14,8 @@ import time
 from typing import Any
 
 from jupyterhub.app import JupyterHub
-from sqlalchemy import URL, Connection, text
+from sqlalchemy import Connection, text
+from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from mlp_hub.probes import answering

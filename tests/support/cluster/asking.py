@@ -81,10 +81,10 @@ class Asking:
 
     def start_lab(self) -> None:
         """Start ann's notebook server, and return once it answers."""
+        self.hub.ok("POST", "/tenants", body={"name": "labs", "cpu": 1, "ram": 2000})
+        self.hub.ok("PUT", "/tenants/labs/members/ann", body={"role": "member"})
         with self.client() as client:
-            answer = client.post(
-                "/hub/api/users/ann/server", json={"tenant": "default", "cpu": 0.1, "ram": 600}
-            )
+            answer = client.post("/hub/api/users/ann/server", json={"tenant": "labs", "cpu": 0.1, "ram": 600})
             assert answer.status_code in (201, 202), answer.text
             wait_for(lambda: self.lab(client).is_success, START_S, message="for the notebook server")
 

@@ -23,11 +23,10 @@ from support.waiting import PATIENCE_S
 
 
 class PostgresServer:
-    """One PostgreSQL cluster without durability, for this test process; it dies with it. `listen` is an address where pods find it too."""
+    """One PostgreSQL cluster without durability, for this test process; it dies with it."""
 
-    def __init__(self, root: Path, listen: str = "") -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.listen = listen
         self.sockets = root / "s"
         self._data = root / "d"
         self._as = ["setpriv", "--pdeathsig", "QUIT"]
@@ -57,40 +56,12 @@ class PostgresServer:
         ]
         done = subprocess.run(init, capture_output=True, text=True, cwd="/", check=False)
         assert done.returncode == 0, f"initdb failed: {done.stderr}"
-        if self.listen:
-            with (self._data / "pg_hba.conf").open("a") as rules:
-                rules.write("host all all 10.0.0.0/8 trust\n")
         self.launch()
-
-    def copy_to(self, root: Path) -> PostgresServer:
-        """Return a standby in another directory, which was just copied and does not run; `promote` makes it the primary."""
-        made = PostgresServer(root, self.listen)
-        made.sockets.mkdir(mode=0o700)
-        if os.geteuid() == 0:
-            root.chmod(0o711)
-            shutil.chown(made.sockets, "nobody", "nogroup")
-            shutil.chown(root, "nobody", "nogroup")
-        command = [*self._as, str(self._bin / "pg_basebackup"), "-h", str(self.sockets), "-U", "postgres"]
-        command += [
-            "-D",
-            str(made._data),
-            "--write-recovery-conf",
-            "--wal-method=stream",
-            "--checkpoint=fast",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, cwd="/", check=False)
-        assert done.returncode == 0, f"pg_basebackup failed: {done.stderr}"
-        return made
-
-    def promote(self) -> None:
-        """Start a standby at the address of its primary, which is gone, and let it take writes."""
-        self.launch()
-        self.run("SELECT pg_promote()")
 
     def launch(self) -> None:
         """Start the server, the first time or after `stop`, and return when it answers."""
         log = (self.root / "log").open("ab")
-        options = {"listen_addresses": self.listen, "unix_socket_directories": self.sockets, "fsync": "off"}
+        options = {"listen_addresses": "", "unix_socket_directories": self.sockets, "fsync": "off"}
         flags = [f"-c{k}={v}" for k, v in options.items()]
         with log:
             self._process = subprocess.Popen(
@@ -159,11 +130,11 @@ class PostgresServer:
 
 
 @contextlib.contextmanager
-def postgres_server(listen: str = "", folder: Path | None = None) -> Iterator[PostgresServer]:
+def postgres_server() -> Iterator[PostgresServer]:
     """Start a server in a directory of its own, and remove both."""
-    root = Path(tempfile.mkdtemp(prefix="mlp-pg-", dir=folder or "/tmp"))
+    root = Path(tempfile.mkdtemp(prefix="mlp-pg-", dir="/tmp"))
     try:
-        server = PostgresServer(root, listen)
+        server = PostgresServer(root)
     except BaseException:
         shutil.rmtree(root)
         raise

@@ -27,6 +27,7 @@ OF_OTHERS = (
     "Will not install to the user site",  # pip
     "No space left on device",  # the kernel
     "cli, app, dav",  # layers
+    "durable, gc_tuning, point_targets",
     "runs since 2030-03-18",  # comments of an exported scenario, which are English
     "submitted ..., waited",
     "[mlp] 320 lines of output lost here",  # lines that a shim writes into a job's log

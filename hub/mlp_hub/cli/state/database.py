@@ -137,7 +137,7 @@ def _chain(folder: Path) -> tuple[frozenset[str], str]:
     return known, newest
 
 
-class _Step(NamedTuple):
+class _Migration(NamedTuple):
     """The revision that a migration makes, those that it comes after, and whether it only adds to them."""
 
     revision: str
@@ -145,7 +145,7 @@ class _Step(NamedTuple):
     adds_only: bool
 
 
-def _named(module: Path) -> _Step | None:
+def _named(module: Path) -> _Migration | None:
     """Read a migration; None for other modules."""
     said: dict[str, ast.expr] = {}
     for node in ast.parse(module.read_bytes()).body:
@@ -162,7 +162,7 @@ def _named(module: Path) -> _Step | None:
             say("The installation is damaged: `make clean up`."),
         ) from error
     before = before if isinstance(before, tuple) else () if before is None else (before,)
-    return _Step(revision, before, "ADDS_ONLY" in said and ast.literal_eval(said["ADDS_ONLY"]) is True)
+    return _Migration(revision, before, "ADDS_ONLY" in said and ast.literal_eval(said["ADDS_ONLY"]) is True)
 
 
 def _look(what: str, url: str, folder: Path) -> Tables:
