@@ -159,6 +159,8 @@ def test_a_platform_admin_reads_the_page_of_a_user(pages: Pages, front: FrontSer
     expect(account).to_contain_text("Platform administrator")
     expect(account.get_by_role("link")).to_have_text(["default", "red"])
     expect(account).to_contain_text("Last active")
-    expect(page.get_by_role("region", name="Newest jobs").get_by_role("link", name="digits", exact=True)).to_be_visible()
+    expect(
+        page.get_by_role("region", name="Newest jobs").get_by_role("link", name="digits", exact=True)
+    ).to_be_visible()
     expect(page.get_by_role("region", name="In use")).to_be_visible()
     assert not pages.unexpected()

@@ -265,9 +265,7 @@ def waits_for_two() -> Snapshot:
 
 def test_a_new_reservation_names_the_jobs_whose_expected_start_moves_back() -> None:
     of_use, of_start = texts(shown(waits_for_two(), 4, reserved=Quota(cpu=2000)))
-    assert of_use[1].startswith(
-        "Team green is inside its quota; of the 4 cpu in use there, 2 cpu would be "
-    )
+    assert of_use[1].startswith("Team green is inside its quota; of the 4 cpu in use there, 2 cpu would be ")
     assert of_start == ("wait", "1 waiting job would start later: job b of bo in 2 h instead of in 30 min")
     assert texts(shown(waits_for_two(), 4, reserved=Quota(cpu=3000)))[1] == (
         "wait",
