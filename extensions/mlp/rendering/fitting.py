@@ -72,3 +72,11 @@ def _cut_to(widths: dict[int, int], most: int, least: int) -> dict[int, int]:
         widest = max(found, key=lambda i: found[i])
         found[widest] -= 1
     return found
+
+
+def narrowed(widths: list[int], most: int) -> list[int]:
+    """Narrow the widest columns until the table fits a terminal of `most` characters, as far as it may (0: any fits)."""
+    while most and sum(widths) + GAP * (len(widths) - 1) > most and max(widths) > SHORTEST:
+        at = widths.index(max(widths))
+        widths = [*widths[:at], widths[at] - 1, *widths[at + 1 :]]
+    return widths

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlp.language import say, says
 from mlp.rendering import ends, times, words
-from mlp.rendering.fitting import GAP, one_line_each, start_of, width
+from mlp.rendering.fitting import GAP, narrowed, one_line_each, start_of, width
 from mlp.rendering.format import SHOWS, amount, clock_time, file_size, memory, storage
 from mlp.rendering.history import FINAL
 from mlp.rendering.terminal import plain
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 WIDEST = 60
 """Characters of a cell on a terminal."""
-NARROWEST = 8
-"""Characters of a column to which it is narrowed where a terminal is narrow."""
 
 
 class Table:
@@ -67,7 +65,7 @@ class Table:
         else:
             widths = [max(width(row[i]) for row in table) for i in range(len(self.columns))]
             if self.least_first is None:
-                widths = _fitted(widths, most)
+                widths = narrowed(widths, most)
             lines = [line for row in table for line in _lines(row, widths)]
         return "\n".join([*([self.title] if self.title else []), *lines, *notes])
 
@@ -91,14 +89,6 @@ def _hidden(columns: Sequence[str]) -> str:
 def terminal_width() -> int:
     """Return how many characters fit a line of the terminal that is written to; 0 where it is none."""
     return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else 0
-
-
-def _fitted(widths: list[int], most: int) -> list[int]:
-    """Narrow the widest columns until the table fits a terminal of `most` characters, as far as it may (0: any fits)."""
-    while most and sum(widths) + GAP * (len(widths) - 1) > most and max(widths) > NARROWEST:
-        at = widths.index(max(widths))
-        widths = [*widths[:at], widths[at] - 1, *widths[at + 1 :]]
-    return widths
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> list[str]:

@@ -125,7 +125,7 @@ def test_two_groups_give_two_tenants_and_an_admins_group_its_admin(hub: LiveHub,
     log_in(hub, "bob")
     wait_for(lambda: set(tenants(hub, "bob")) == {"green", "blue"})
     assert tenants(hub, "bob")["blue"] == ("admin", "Keycloak")
-    wait_for(lambda: any("No Tenant cannot be a tenant's name" in said for said in left_out(hub)))
+    wait_for(lambda: any("No Tenant cannot be a team's name" in said for said in left_out(hub)))
     given = {tenant["name"] for tenant in hub.ok("GET", "/tenants")}
     assert not given & {"cased", "deep", "below"}
     refused = hub.call("PUT", "/tenants/blue/members/bob", "admin", {"role": "member"})

@@ -57,7 +57,7 @@ async def test_a_tenant_is_made_on_first_sight_from_the_template_or_told_as_left
         said = [str(d["message"]) for d in await told(p, "group.left_out")]
         assert len(said) == 2
         assert any("team red does not exist" in s for s in said)
-        assert any("Bad Name cannot be a tenant's name" in s for s in said)
+        assert any("Bad Name cannot be a team's name" in s for s in said)
         p = await under(rig, MADE)
         await p.tenants.sync_groups("ann", ["/ml/red/admins"])
         assert await places(p, "ann") == {"red": ("admin", "group")}

@@ -91,7 +91,8 @@ def held_hours(rig: Rig, tenant: str) -> float:
         run = tx.connection.exec_driver_sql
         return [*run(ended, (tenant,)).all(), *run(lasting, (rig.clock(), tenant)).all()]
 
-    return sum(cpu / 1000 * (until - since) for cpu, since, until in rig.db.read_now(rows)) / 3600
+    found: list[tuple[int, float, float]] = rig.db.read_now(rows)
+    return sum(cpu / 1000 * (until - since) for cpu, since, until in found) / 3600.0
 
 
 async def test_one_peak_of_memory_is_in_the_list_of_runs_its_page_the_job_and_the_advice(
@@ -104,7 +105,8 @@ async def test_one_peak_of_memory_is_in_the_list_of_runs_its_page_the_job_and_th
         assert of_job == 165
 
         async def summed_up() -> bool:
-            return rig.db.read_now(lambda tx: tx.runs.summary(ended.uid)).final
+            final: bool = rig.db.read_now(lambda tx: tx.runs.summary(ended.uid)).final
+            return final
 
         await until(summed_up, what="the run to be summed up")
         (row,) = (await rig.platform.runs.search(SYSTEM, user="ann")).runs

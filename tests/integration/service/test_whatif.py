@@ -195,7 +195,7 @@ async def test_a_scenario_is_run_as_the_command_does(tmp_path: Path) -> None:
         ),
         (
             {"from": "now", "changes": {"new_tenants": {"a": {"cohort": "default"}}}},
-            "is the name of a tenant",
+            "is the name of a team",
         ),
         (
             {"from": "now", "changes": {"new_tenants": {"a": {"cohort": "c", "parent": "default"}}}},

@@ -30,6 +30,7 @@ def test_signing_up_logging_in_and_approval(stack):
         "authorized": False,
         "admin": False,
         "servers": 0,
+        "last_activity": None,
     }
     assert stack.api("POST", "/mlp/accounts/ann/authorize").json()["authorized"] is True
     home = person.login("ann")

@@ -77,6 +77,7 @@ def test_admins_see_who_holds_what_since_when_and_what_comes(pages: Pages, look:
         expect(card).to_contain_text(text)
     card.scroll_into_view_if_needed()
     shot(page, f"idle-team-{look}")
+    page.get_by_role("tab", name="Settings").click()
     for title in ("Idle notebook servers", "Unused GPUs of jobs"):
         expect(page.get_by_role("region", name=title)).to_be_visible()
     assert not pages.unexpected()

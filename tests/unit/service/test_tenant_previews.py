@@ -134,7 +134,7 @@ def test_a_reservation_from_capacity_in_use_by_others_is_shown_without_an_alarm(
     assert texts(found) == [
         (
             "wait",
-            "Tenant blue is inside its quota; of the 3 cpu in use there, 1 cpu would be kept for others. Running work continues",
+            "Team blue is inside its quota; of the 3 cpu in use there, 1 cpu would be kept for others. Running work continues",
         )
     ]
 
@@ -232,7 +232,7 @@ def test_a_future_borrower_is_announced_and_a_leaving_lender_puts_the_borrower_o
     borrowed = snapshot(nodes=(node(cpu=8),), tenants=cohort(4, 4), running=(holding("x", 7),))
     found = preview(borrowed, Tenant("blue", Quota(cpu=4000)), NOW)
     assert [(o.tenant, o.inuse, o.may_hold, o.above) for o in found.over] == [("red", 7.0, 4.0, 3.0)]
-    assert texts(found) == [("bad", "Tenant red: 7 cpu in use, 3 cpu more than it could hold then")]
+    assert texts(found) == [("bad", "Team red: 7 cpu in use, 3 cpu more than it could hold then")]
 
 
 def test_a_lower_borrowing_limit_counts_like_a_lower_quota() -> None:
@@ -265,9 +265,7 @@ def waits_for_two() -> Snapshot:
 
 def test_a_new_reservation_names_the_jobs_whose_expected_start_moves_back() -> None:
     of_use, of_start = texts(shown(waits_for_two(), 4, reserved=Quota(cpu=2000)))
-    assert of_use[1].startswith(
-        "Tenant green is inside its quota; of the 4 cpu in use there, 2 cpu would be "
-    )
+    assert of_use[1].startswith("Team green is inside its quota; of the 4 cpu in use there, 2 cpu would be ")
     assert of_start == ("wait", "1 waiting job would start later: job b of bo in 2 h instead of in 30 min")
     assert texts(shown(waits_for_two(), 4, reserved=Quota(cpu=3000)))[1] == (
         "wait",
