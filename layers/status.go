@@ -90,6 +90,9 @@ func judged(up *corev1.Pod, claim Claim, address string) (*corev1.PodStatus, Tur
 	if words, ends := endOf(job); ends {
 		return failed("Failed", words)
 	}
+	if began && suspended(job) && job.Annotations[waitsNote] == "" {
+		return nil, Turn{} // the hub stopped it, and is about to delete it, or to say why it waits again
+	}
 	if began && suspended(job) {
 		setCondition(status, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByQueue", Message: "the queue took its place"})
 		return failed("Preempted", "the queue of the compute cluster took its place: its team's quota, a job that is more important, or a lost node")

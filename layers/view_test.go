@@ -127,7 +127,7 @@ func TestEndsInTheQueueAreSaidAbove(t *testing.T) {
 	}{
 		{refusedNote, "too large", corev1.PodPending, "Refused"},
 		{endNote, `{"phase":"failed","failure":{"message":"violates PodSecurity"}}`, corev1.PodPending, "Failed"},
-		{"other", "", corev1.PodRunning, "Preempted"},
+		{waitsNote, "first in its queue", corev1.PodRunning, "Preempted"},
 	} {
 		up := podNamed("one")
 		up.Status.Phase = each.phase
@@ -137,6 +137,16 @@ func TestEndsInTheQueueAreSaidAbove(t *testing.T) {
 		if status.Phase != corev1.PodFailed || status.Reason != each.reason {
 			t.Errorf("%s: %+v", each.reason, status)
 		}
+	}
+}
+
+func TestAJobThatTheHubStopsIsNotYetPreempted(t *testing.T) {
+	up := podNamed("one")
+	up.Status.Phase = corev1.PodRunning
+	job := jobOf("layer-1", 0, up)
+	job.Annotations[endNote] = `{"phase":"stopped"}` // it may be cancelled: then the job goes, and never waits
+	if status, _ := statusOf(up, Claim{job, 0, nil}, ""); status != nil {
+		t.Errorf("reported: %+v", status)
 	}
 }
 
