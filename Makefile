@@ -161,7 +161,7 @@ check-messages: check-tools
 check-english: check-tools
 	$(BIN)/python languages/english.py check
 
-.PHONY: docs wire messages house bench dev clean
+.PHONY: docs site wire messages house bench release dev clean
 messages: check-tools  ## take what the sources say into the catalogues of hub/mlp_language/locale
 	$(BIN)/python languages/messages.py update
 
@@ -169,6 +169,9 @@ docs: install  ## write from the code: reference pages of docs/, names for other
 	$(BIN)/python tools/terms.py .
 	$(BOOTSTRAP) install
 	PYTHONPATH=tools $(BIN)/python -m reference docs/reference
+
+site: check-tools  ## build the documentation as a site in build/site; a broken link fails
+	$(BIN)/python tools/docsite/build.py build/site
 
 # git does not have them: the check of the front end makes them of the tree as it is, and so does an editable environment
 WIRE = @$(BIN)/python -m mlp_hub.api.openapi | ( $(NPM) --prefix widgets run --silent wire )
@@ -181,6 +184,9 @@ house: check-tools  ## count places, circles, full folders and marks of translat
 bench: test-tools  ## measure and print a table beside others' figures (ONLY=name for one; AGAINST=COMMIT ROUNDS=3: in turn with that commit)
 	$(BIN)/python tests/benchmarks/$(if $(AGAINST),against.py $(AGAINST) ROUNDS=$(or $(ROUNDS),3),run.py) $(if $(ONLY),ONLY=$(ONLY))
 
+release: check-tools  ## check and build a release in build/release, and print what publishes it (VERSION=1.2.3)
+	@PYTHONPATH=tools:cluster $(BIN)/python -m release "$(VERSION)"
+
 dev: BIN := .venv-dev/bin
 dev:  ## make an editable environment in .venv-dev
 	$(BOOTSTRAP) dev
@@ -188,5 +194,5 @@ dev:  ## make an editable environment in .venv-dev
 
 clean:  ## remove all that was built or installed here; MLP_HOME stays
 	@if [ -x $(BIN)/mlp-hub ] && $(BIN)/mlp-hub status >/dev/null 2>&1; then echo "The hub runs from here: make down first" >&2; exit 1; fi
-	rm -rf .venv .venv-* build dist widgets/node_modules widgets/build hub/mlp_hub/web/static \
+	rm -rf .venv .venv-* build dist widgets/node_modules widgets/build hub/mlp_hub/web/static hub/mlp_hub/web/documentation{,.stamp} \
 	  hub/mlp_hub/proxy/node_modules hub/mlp_hub/proxy/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

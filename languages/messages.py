@@ -4,7 +4,7 @@
     python languages/messages.py check      fail where a sentence is missing, untranslated, or cannot be extracted
 
 Sentences of Python are calls of `msg`, `msgs`, `say` and `says`, of the hub's pages `_` and `ngettext` in templates, of
-the front end `t` and `n` (found by `widgets/messages.mjs`), and each text cell of the sample notebooks.
+the front end `t` and `n` (found by `widgets/messages.mjs`), each text cell of the sample notebooks, and the titles of the documentation's parts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import write_po
 
 from export import FRONT, PYTHON, ROOT, catalogues, for_python
+
+sys.path.append(str(ROOT / "tools"))
+from docsite.build import titles
 
 SOURCES = ("hub", "extensions", "spawner")
 SAMPLES = "extensions/mlp/samples"
@@ -55,8 +58,8 @@ def python_messages() -> tuple[Catalog, list[str]]:
                     wrong.append(f"{where}: {sentences[0]!r} has a plural in one place and none in another")
                 else:
                     found.add(sentences if len(sentences) > 1 else sentences[0])
-    for cell in sample_cells():
-        found.add(cell)
+    for text in (*sample_cells(), *titles()):
+        found.add(text)
     return found, wrong
 
 

@@ -1,7 +1,7 @@
 """Write the names of the hub's tables for other languages and layers: `python tools/terms.py .`.
 
 `mlp` does not import the hub, the front end is not Python, the wire types depend on nothing, and settings do not
-know the parts that they set. Each gets the names and their words in its own file.
+know the parts that they set. Each gets the names and their words in its own file. The version is written to its other places, too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mlp_hub.domain.runtime.runtime import BUILT_IN
 from mlp_hub.scheduler.nodes.placement import TOPOLOGIES
 from mlp_hub.scheduler.policy import ORDERS, POLICIES
 from mlp_hub.simulate.forms import PLACEMENTS
+from release import versions
 
 LINE = 110
 """Given: characters of a line of the formatter's files."""
@@ -150,6 +151,7 @@ FILES: Mapping[str, Callable[[], str]] = {
     "extensions/mlp/terms.py": for_notebooks,
     "hub/mlp_api/terms.py": for_wire,
     "widgets/src/core/format/terms.ts": for_front,
+    **versions.FILES,
 }
 """Files from the repository's root on, and what makes each."""
 

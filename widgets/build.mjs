@@ -1,5 +1,4 @@
-// Bundles the monitor (an extension of JupyterLab and Notebook) and the panel (one script, one style sheet for the pages, and a
-// small script for those that are written text).
+// Bundles the monitor (an extension of JupyterLab and Notebook) and the panel (one script and one style sheet for the pages).
 //   node build.mjs           the bundles, minified, with their sizes
 //   node build.mjs --tests   the tests of the pure logic, for `node --test build/test/`
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -43,10 +42,10 @@ async function bundles() {
   const define = { CATALOGUES: JSON.stringify(catalogues(panel, lab)) };
   await Promise.all([
     build({ ...common, define, minify: true, format: "iife", entryPoints: { monitor: "src/lab.ts" }, outdir: lab }),
-    build({ ...common, define, minify: true, format: "iife", entryPoints: { panel: "src/panel/main.tsx", document: "src/panel/document.ts" }, outdir: panel }),
+    build({ ...common, define, minify: true, format: "iife", entryPoints: { panel: "src/panel/main.tsx" }, outdir: panel }),
   ]);
   labextension();
-  for (const name of [`${lab}/monitor.js`, `${lab}/monitor.css`, `${panel}/panel.js`, `${panel}/panel.css`, `${panel}/document.js`]) {
+  for (const name of [`${lab}/monitor.js`, `${lab}/monitor.css`, `${panel}/panel.js`, `${panel}/panel.css`]) {
     const bytes = readFileSync(join(here, name));
     const kib = (n) => `${(n / 1024).toFixed(1)} KiB`;
     console.log(`${name.replace("../", "").padEnd(44)} ${kib(bytes.length).padStart(10)}  gzip ${kib(gzipSync(bytes).length)}`);

@@ -43,7 +43,7 @@ BUNDLES = (
 )
 LOCALES = ROOT / "hub" / "mlp_language" / "locale"
 _PACKAGES = ("hub", "extensions", "spawner")
-_MADE = {"node_modules", "__pycache__", "static", "dist", "build", ".mypy_cache"}
+_MADE = {"node_modules", "__pycache__", "static", "dist", "build", "documentation", ".mypy_cache"}
 _UNCOMPILED = r"/(tests?|testing/data|lib2to3|idlelib)/"  # never imported by users; a third of all files
 
 _STARTS = "import mlp_hub.cli.main, mlp_hub.app"
@@ -454,7 +454,7 @@ def _sources() -> list[Path]:
     ]
     return [
         *(path for path in single if path.exists()),
-        *(p for name in (*_PACKAGES, "docs", "languages", "widgets") for p in _files(ROOT / name)),
+        *(p for name in (*_PACKAGES, "docs", "languages", "tools/docsite", "widgets") for p in _files(ROOT / name)),
     ]
 
 
@@ -464,7 +464,7 @@ def _files(folder: Path) -> list[Path]:
         folders[:] = sorted(
             f for f in folders if f not in _MADE or (f == "static" and "hub_integration" in place)
         )
-        found += [Path(place, name) for name in sorted(files) if not name.endswith((".pyc", ".mo"))]
+        found += [Path(place, name) for name in sorted(files) if not name.endswith((".pyc", ".mo", ".stamp"))]
     return found
 
 

@@ -1,75 +1,67 @@
-"""The documentation as pages of the hub: the project's own Markdown, for users who are logged in."""
+"""The documentation as pages of the hub, for users who are logged in: `tools/docsite` builds them with the wheel."""
 
 from __future__ import annotations
 
 import asyncio
-import html
-import re
 from functools import lru_cache
 from pathlib import Path
 
 from tornado.web import HTTPError
 
-from mlp_hub.api.edge.call import BASE
-from mlp_hub.web.pages import HERE, Page, asset_version, template
-from mlp_language.message import msg
-from mlp_language.render import Reader, render
+from mlp_hub.web.pages import HERE, Page, asset
+from mlp_language.render import ENGLISH
 
 FIRST = "index"
-AROUND = {
-    "skip": msg("Skip to the content"),
-    "documentation": msg("Documentation"),
-    "quickstart": msg("Quickstart"),
-    "glossary": msg("Glossary"),
-    "jobs": msg("Jobs"),
-}
-"""Texts around the content of a page."""
+SUFFIX = ".html"
+SHARED = ("assets", "frame", "images")
+"""Folders of files that are the same in all languages; they have no text, and strangers get them too."""
 
 
-def folder() -> Path:
-    """Return where the documentation lies: in the installed package, else in the source tree."""
-    installed = HERE / "docs"
-    return installed if installed.is_dir() else HERE.parents[2] / "docs"
+def folder(language: str = ENGLISH.language) -> Path:
+    """Return the folder of the pages whose frame is in a language."""
+    return HERE / "documentation" / language
 
 
 class Docs(Page):
-    """One page of the documentation."""
+    """One page of the documentation, or the index of its search."""
 
     async def get(self, name: str) -> None:
         """Send the page of that name, or the browser to log in."""
         if await self.principal() is None:
             self.to_login()
             return
-        page = await asyncio.to_thread(rendered, name or FIRST, self.language, self.base)
-        if page is None:
+        found = await asyncio.to_thread(page, name or FIRST, self.language)
+        if found is None:
             raise HTTPError(404)
-        self.set_header("Content-Type", "text/html; charset=utf-8")
-        self.finish(page)
+        content, self._etag, media = found
+        self.set_header("Content-Type", media)
+        self.set_header("Cache-Control", "private, no-cache")
+        self.set_header("Vary", "Cookie, Accept-Language")
+        self.finish(content)
+
+    def compute_etag(self) -> str | None:
+        """Return what tells a browser that it has the page already."""
+        return getattr(self, "_etag", None)
 
 
 @lru_cache
 def pages() -> dict[str, Path]:
-    """Return the files by name, which is the path below the documentation without its suffix."""
+    """Return the pages in English by name, which is the path below the documentation without its suffix."""
     root = folder()
-    return {str(path.relative_to(root).with_suffix("")): path for path in sorted(root.rglob("*.md"))}
+    return {str(path.relative_to(root).with_suffix("")): path for path in sorted(root.rglob(f"*{SUFFIX}"))}
 
 
-@lru_cache
-def rendered(name: str, language: str, base: str = BASE) -> str | None:
-    """Make the whole page of a name, what is around its text in a language; None where there is none."""
-    path = pages().get(name)
-    if path is None:
-        return None
-    from mlp_hub.web.markdown import html_of  # noqa: PLC0415 - its library is loaded for the first page
+def page(name: str, language: str) -> tuple[bytes, str, str] | None:
+    """Return a page, its tag and its type, by its name with or without a suffix; None where there is none."""
+    for place in (folder(language), folder()):
+        for path in (name, f"{name}{SUFFIX}"):
+            found = asset(str(place), path)
+            if found is not None:
+                return found.content, found.etag, found.media
+    return None
 
-    text = path.read_text()
-    values = {
-        "title": html.escape(text.partition("\n")[0].removeprefix("# ").replace("`", "")),
-        "language": language,
-        **{key: html.escape(render(text, Reader(language))) for key, text in AROUND.items()},
-        "base": base,
-        "css": asset_version("panel.css"),
-        "js": asset_version("document.js"),
-        "text": html_of(text, FIRST),
-    }
-    return re.sub(r"\{(\w+)\}", lambda hole: values[hole[1]], template("docs.html"))
+
+def rendered(name: str, language: str) -> str | None:
+    """Return the text of a page; None where there is none."""
+    found = page(f"{name}{SUFFIX}", language)
+    return None if found is None else found[0].decode()

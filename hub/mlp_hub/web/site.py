@@ -9,7 +9,7 @@ from tornado.web import Application, RedirectHandler
 from mlp_hub.api.edge.call import BASE, Service
 from mlp_hub.web.apps import APP_PATH, AppPage
 from mlp_hub.web.client import ClientFile
-from mlp_hub.web.docs import Docs, folder
+from mlp_hub.web.docs import SHARED, Docs, folder
 from mlp_hub.web.login import CALLBACK, Callback, LoginPage, Logout
 from mlp_hub.web.pages import STATIC, Assets, HomePage, Nothing, Shell, shell, template
 
@@ -29,7 +29,7 @@ def make_application(service: Service) -> Application:
         (f"{BASE}/logout", Logout, given),
         (rf"{BASE}/static/(.*)", Assets, {"path": str(STATIC)}),
         (f"{BASE}/client/mlp.pyz", ClientFile),
-        (rf"{BASE}/docs/images/(.*)", Assets, {"path": str(folder() / "images")}),
+        (rf"{BASE}/docs/((?:{'|'.join(SHARED)})/.*)", Assets, {"path": str(folder())}),
         (rf"{BASE}/docs/(.*)", Docs, given),
         (APP_PATH, AppPage, given),
         (rf"{BASE}/(.*)", Shell, given),

@@ -210,6 +210,28 @@ def test_both_databases_are_saved_and_brought_from_an_earlier_version_to_this_on
         assert stopped.job("ann", "goes-on")["restarts"] == 0
 
 
+def test_a_rollback_puts_back_what_an_upgrade_saved_and_the_job_still_runs(stopped: LiveHub) -> None:
+    """As `docs/how-to/operate.md` has it; the older program itself is not here, so this one upgrades what was put back again."""
+    settings = Settings.load(stopped.env)
+    stopped.down()
+    saved = max(settings.db_dir.glob("before-*"), key=lambda path: path.stat().st_mtime_ns)
+    for name, file in (
+        ("platform", settings.service_db_file),
+        ("hub", settings.db_dir / "jupyterhub.sqlite"),
+    ):
+        for beside in ("-wal", "-shm"):
+            Path(f"{file}{beside}").unlink(missing_ok=True)
+        shutil.copy(saved / name, file)
+    assert migrate.current(settings.service_db_url) == "0011"
+    assert hub_revision(settings.db_dir / "jupyterhub.sqlite") == OLDER_HUB
+
+    stopped.up()
+
+    assert database.changes(settings) == []
+    assert stopped.job("ann", "goes-on")["phase"] == "running"
+    assert stopped.job("ann", "goes-on")["restarts"] == 0
+
+
 @pytest.mark.whole
 def test_on_postgresql_too_a_backup_is_a_hub_again_and_an_older_database_is_saved(
     away: Path, monkeypatch: pytest.MonkeyPatch

@@ -40,3 +40,21 @@ def test_every_block_of_from_slurm_does_what_it_says(
 ) -> None:
     do_as_told("how-to/slurm.md", tmp_path, shell_env)
     hub.wait_phase("ann", "long", "cancelled")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "train",
+        "sweeps",
+        "runs",
+        "models",
+        "datasets",
+        pytest.param("apps", marks=pytest.mark.whole),
+        "notebooks",
+    ],
+)
+def test_the_program_at_the_top_of_a_page_runs_and_prints_what_it_says(
+    hub: LiveHub, shell_env: dict[str, str], tmp_path: Path, page: str
+) -> None:
+    do_as_told(f"how-to/{page}.md", tmp_path, shell_env)

@@ -69,7 +69,6 @@ def test_two_monitors_of_sweeps_in_one_notebook_have_no_violation(pages: Pages, 
 
 @pytest.mark.parametrize("name", sorted(docs.pages()))
 def test_a_page_of_the_documentation_has_no_violation(pages: Pages, front: FrontService, name: str) -> None:
-    front.documents[name] = docs.rendered(name, "en") or ""
     page = pages.open(f"/services/mlp/docs/{name}")
     expect(page.locator("main h1")).to_be_visible()
     page.evaluate(FEW)

@@ -17,9 +17,11 @@ from typing import Any
 
 from tornado.httpserver import HTTPServer
 from tornado.netutil import bind_sockets
-from tornado.web import Application, RequestHandler, StaticFileHandler
+from tornado.web import Application, HTTPError, RequestHandler, StaticFileHandler
 from tornado.websocket import WebSocketHandler
 
+from mlp_hub.api.edge.reader import language_asked
+from mlp_hub.web import docs
 from support.front import data as shapes
 from support.front.files import DATA, FrontDav
 from support.waiting import PATIENCE_S
@@ -52,7 +54,6 @@ class FrontService:
         self.sockets: set[Stream] = set()
         self.seen: list[str] = []
         self.queries: list[str] = []
-        self.documents: dict[str, str] = {}
         """Pages of the documentation by name."""
         self.accept = True
         """False: WebSockets are refused, as by a proxy whose service is away."""
@@ -150,7 +151,7 @@ class FrontService:
                     {"text": "<!doctype html><title>Log in</title><h1>Log in</h1>"},
                 ),
                 (rf"{DATA}/(.+)", FrontDav, {"front": self}),
-                (r"/services/mlp/docs/(.+)", Document, {"front": self}),
+                (r"/services/mlp/docs/(.*)", Document),
                 (r"/services/mlp/.*", Page, {"text": SHELL}),
                 (
                     r"/hub/home",
@@ -183,12 +184,15 @@ class Page(RequestHandler):
 
 
 class Document(RequestHandler):
-    def initialize(self, front: FrontService) -> None:
-        self.front = front
+    """A page of the documentation or a file of it, as it was built."""
 
     def get(self, name: str) -> None:
+        found = docs.page(name or docs.FIRST, language_asked(self.request.headers))
+        if found is None:
+            raise HTTPError(404)
         self.set_header("Content-Security-Policy", POLICY)
-        self.finish(self.front.documents[name])
+        self.set_header("Content-Type", found[2])
+        self.finish(found[0])
 
 
 class Rest(RequestHandler):

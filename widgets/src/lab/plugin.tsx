@@ -14,6 +14,7 @@ import { learn } from "../core/format/catalogues";
 import { t } from "../core/format/language";
 import { reference } from "../core/jobs/runs";
 import { paths } from "../core/service/api";
+import { documentedAt } from "../core/format/reasons";
 import { hubPages, withoutSettings } from "../core/service/server";
 import { isNotebook, runnable } from "../core/jobs/submitform";
 import { counts, SHOWN, Watch, type Clock, type News } from "../core/jobs/watching";
@@ -113,6 +114,7 @@ function activate(app: Application, parts: Parts, folder: string): void {
   const lab = Boolean(parts.shell);
   const client = serverClient();
   const pages = hubPages(document);
+  documentedAt(pages && `${pages}docs/`);
   const icon = parts.ui ? new parts.ui.LabIcon({ name: "mlp-hub:jobs", svgstr: ICON }) : undefined;
   const pageOf = (user: string, name: string): string => `${pages}jobs/${encodeURIComponent(user)}/${encodeURIComponent(name)}`;
   const open = (user: string, name: string): void => {

@@ -3,6 +3,7 @@ import { render } from "preact";
 import { keepFocus } from "../components/basics/focus";
 import { Client } from "../core/service/api";
 import { Themes } from "../core/accounts/theme";
+import { documentedAt } from "../core/format/reasons";
 import { App } from "./App";
 import { begin } from "./chosen";
 import { base } from "./shared/address";
@@ -19,6 +20,7 @@ if (root) {
     fetch: (...args) => fetch(...args),
     origin: location.href,
   });
+  documentedAt(`${base}docs/`);
   keepFocus(root);
   root.classList.add("mlp", "mlp-page");
   document.documentElement.classList.add("mlp-document");

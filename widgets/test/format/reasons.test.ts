@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { numberName, numberText, reasonWords, unknownStart } from "../../src/core/format/reasons";
+import { documentedAt, numberName, numberText, reasonPage, reasonWords, unknownStart } from "../../src/core/format/reasons";
 
 test("a type of reason reads as words, and one that is newer than the page as it is", () => {
   assert.deepEqual(["WaitingForQuota", "Newer", "toString"].map(reasonWords), ["waits for quota", "Newer", "toString"]);
@@ -20,4 +20,12 @@ test("the numbers of a reason have names and units that people read", () => {
 test("why no start can be told is one sentence, however it is said", () => {
   assert.equal(unknownStart("long of bob has no time limit"), "No time can be estimated: long of bob has no time limit.");
   assert.equal(unknownStart("no time can be estimated: a notebook has to stop"), "No time can be estimated: a notebook has to stop.");
+});
+
+test("a reason leads to its row of the documentation, where a hub is known", () => {
+  assert.equal(reasonPage("WaitingForQuota"), "");
+  documentedAt("/services/mlp/docs/");
+  assert.equal(reasonPage("WaitingForQuota"), "/services/mlp/docs/reference/reasons#waitingforquota");
+  assert.equal(reasonPage("NewerThanThisPage"), "");
+  documentedAt("");
 });

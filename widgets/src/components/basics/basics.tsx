@@ -5,6 +5,7 @@ import { ApiError, sentence } from "../../core/service/api";
 import { tone, word } from "../../core/jobs/phase";
 import { legend, segments, standingWords, type Standing } from "../../core/teams/sharing";
 import { n, t } from "../../core/format/language";
+import { reasonPage } from "../../core/format/reasons";
 
 const ICONS: Record<string, string> = {
   wait: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3.2l2 1.6",
@@ -13,6 +14,7 @@ const ICONS: Record<string, string> = {
   good: "M3 8.5l3.2 3.2L13 5",
   bad: "M4 4l8 8M12 4l-8 8",
   idle: "M5.5 4v8M10.5 4v8",
+  help: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M6.2 6.5a1.8 1.8 0 1 1 2.5 1.6q-.7.3-.7 1.1M8 11.1v.2",
   warn: "M8 2.5l6 11H2zM8 6.5v3.2M8 11.6v.2",
 };
 
@@ -141,6 +143,17 @@ export function QuotaBar({ name, of, show }: {
   );
 }
 
+/** Leads to the row of the documentation about a reason. */
+function ReasonLink({ reason }: { reason: string }): JSX.Element | null {
+  const href = reasonPage(reason);
+  if (!href) return null;
+  return (
+    <a class="mlp-link mlp-help" href={href} target="_blank" rel="noopener" aria-label={t("What this means")} title={t("What this means")}>
+      <Icon name="help" />
+    </a>
+  );
+}
+
 export function ErrorBox({ error, retry }: {
   /** What was thrown, or a sentence with elements in it. */
   error: unknown;
@@ -159,6 +172,7 @@ export function ErrorBox({ error, retry }: {
             </a>
           </>
         ) : null}
+        {error instanceof ApiError ? <ReasonLink reason={error.reason} /> : null}
         {error instanceof ApiError && error.request ? <span class="mlp-dim mlp-request"> {t("Request {id}", { id: error.request })}</span> : null}
       </div>
       {retry ? (

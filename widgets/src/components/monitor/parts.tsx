@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { isExplained } from "../../core/jobs/decisions";
 import { clock, cores, duration, ms, ram, ramOf, starts } from "../../core/format/format";
 import { causeWords, ending, isFinal, isWaiting, rankState, stateWord } from "../../core/jobs/phase";
-import { capital, numberName, numberText, reasonWords, unknownStart } from "../../core/format/reasons";
+import { capital, numberName, numberText, reasonPage, reasonWords, unknownStart } from "../../core/format/reasons";
 import { eventWord } from "../../core/format/words";
 import { commandName, title as jobTitle } from "../../core/jobs/runs";
 import { between, endOf } from "../../core/jobs/forecast";
@@ -62,6 +62,23 @@ const expectedStart = (start: number, now: number): string => {
   return start > now && when === clock(start, now) ? t("{time}, in {span}", { time: when, span: duration((start - now) / 1000) }) : when;
 };
 
+/** A reason in words; it leads to its row in the documentation. */
+function ReasonName({ reason }: { reason: string }): JSX.Element {
+  const href = reasonPage(reason);
+  const words = t("{reason}:", { reason: capital(reasonWords(reason)) });
+  return (
+    <b title={reason}>
+      {href ? (
+        <a class="mlp-link" href={href} target="_blank" rel="noopener">
+          {words}
+        </a>
+      ) : (
+        words
+      )}
+    </b>
+  );
+}
+
 export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: number }): JSX.Element | null {
   if (!isWaiting(job.phase)) return null;
   const position = why?.position ?? job.position;
@@ -109,7 +126,7 @@ export function WhyBox({ job, why, now }: { job: Job; why: Why | null; now: numb
         {reasons.map((reason, i) => (
           <div key={i} class="mlp-reason">
             <p>
-              <b title={reason.reason}>{t("{reason}:", { reason: capital(reasonWords(reason.reason)) })}</b>{" "}
+              <ReasonName reason={reason.reason} />{" "}
               {reason.message}
             </p>
             {reason.facts?.length ? (

@@ -7,6 +7,16 @@ import { REASONS } from "./terms";
 /** "waits for quota"; a type that is newer than this page as it is. */
 export const reasonWords = (reason: string): string => (Object.hasOwn(REASONS, reason) ? (REASONS[reason]?.() ?? reason) : reason);
 
+let documentation = "";
+/** Take the address of the documentation, with a slash at its end; empty where no hub is known. */
+export const documentedAt = (address: string): void => {
+  documentation = address;
+};
+
+/** The row of the documentation about a reason; empty for a type that is newer than this page, and where no hub is known. */
+export const reasonPage = (reason: string): string =>
+  documentation && Object.hasOwn(REASONS, reason) ? `${documentation}reference/reasons#${reason.toLowerCase()}` : "";
+
 /** Of the numbers of a reason, those in seconds; those in MiB and bytes begin with what they are an amount of. */
 const SECONDS = new Set(["opens_in", "window"]);
 

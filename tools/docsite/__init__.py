@@ -1,0 +1,1 @@
+"""The documentation as a site, and as the pages that the hub serves."""

@@ -1,0 +1,1 @@
+"""A release: its checks, its files and its list of parts."""
