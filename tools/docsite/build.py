@@ -138,6 +138,7 @@ def _complete(docs: Path, made: Path, language: str) -> None:
             return f'<script src="{up}assets/javascripts/{name}"></script>'
 
         text = _INLINE.sub(in_file, path.read_text())
+        text = text.replace("&amp;amp;", "&amp;")  # the generator escapes titles in labels twice
         text = text.replace(_HOME, "../" * len(path.relative_to(made).parts))
         if language != ENGLISH:
             text = text.replace("<article ", f'<article lang="{ENGLISH}" ')

@@ -15,7 +15,7 @@ _SECTION = re.compile(r"^## (\S+)[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DO
 
 
 def problems(wanted: str, root: Path = ROOT) -> Iterator[str]:
-    """Yield the reasons against the release of a version, each with the way out."""
+    """Yield what stands against the release of a version, each with the way out."""
     if not FORM.fullmatch(wanted):
         yield f"{wanted!r} is not a version; write VERSION=1.2.3"
         return
@@ -34,7 +34,7 @@ def problems(wanted: str, root: Path = ROOT) -> Iterator[str]:
 
 def notes(wanted: str, changelog: str) -> str:
     """Return the text of a version's section of the changelog; empty if there is none."""
-    sections: dict[str, str] = {name.strip("[]"): text.strip() for name, text in _SECTION.findall(changelog)}
+    sections = {name.strip("[]"): text.strip() for name, text in _SECTION.findall(changelog)}
     return sections.get(wanted, "")
 
 

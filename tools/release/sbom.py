@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,8 +35,10 @@ SCHEMA = SchemaVersion.V1_6
 def write(path: Path) -> Bom:
     """Write the list into a file and return it; raises ValueError if it does not keep to its schema."""
     bom = python_parts()
-    for component in npm_parts():
+    for component in (*npm_parts(), of_pages()):
         bom.components.add(component)
+    if bom.metadata.component is not None:
+        bom.register_dependency(bom.metadata.component, bom.components)
     text = make_outputter(bom, OutputFormat.JSON, SCHEMA).output_as_string(indent=2)
     if wrong := JsonStrictValidator(SCHEMA).validate_str(text):
         raise ValueError(f"{path.name} is not valid CycloneDX: {wrong}")
@@ -88,6 +91,13 @@ def npm_parts() -> Iterator[Component]:
             name = place.rpartition("node_modules/")[2]
             if name and not package.get("dev") and not name.startswith(BUILD_ONLY):
                 yield _npm(name, package)
+
+
+def of_pages() -> Component:
+    """Return the generator of the documentation, whose scripts and styles are in the pages."""
+    url = PackageURL("pypi", None, "zensical", version("zensical"))
+    licence = LicenseFactory().make_from_string("MIT")
+    return Component(name="zensical", version=url.version, purl=url, bom_ref=str(url), licenses=[licence])
 
 
 def _npm(name: str, package: dict[str, Any]) -> Component:

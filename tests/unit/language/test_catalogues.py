@@ -21,7 +21,8 @@ def _found(tmp_path: Path, text: str) -> tuple[list[object], list[str]]:
         patch.setattr(messages, "ROOT", tmp_path)
         patch.setattr(messages, "SOURCES", ("hub",))
         found, wrong = messages.python_messages()
-    return [m.id for m in found if m.id], wrong
+    ours = messages.titles()  # of the documentation's frame, which is not in the place of the test
+    return [m.id for m in found if m.id and m.id not in ours], wrong
 
 
 def test_sentences_of_python_are_found_with_their_plurals(tmp_path: Path) -> None:
