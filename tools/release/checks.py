@@ -34,7 +34,7 @@ def problems(wanted: str, root: Path = ROOT) -> Iterator[str]:
 
 def notes(wanted: str, changelog: str) -> str:
     """Return the text of a version's section of the changelog; empty if there is none."""
-    sections = {name.strip("[]"): text.strip() for name, text in _SECTION.findall(changelog)}
+    sections: dict[str, str] = {name.strip("[]"): text.strip() for name, text in _SECTION.findall(changelog)}
     return sections.get(wanted, "")
 
 
