@@ -32,7 +32,7 @@
 {{- end -}}
 
 {{- define "mlp-hub.rights.service" -}}
-# each tenant has a namespace
+# each team has a namespace
 - apiGroups: [""]
   resources: [namespaces]
   verbs:
@@ -42,7 +42,7 @@
     - patch  # a difference from the wanted state is corrected
     - create  # a missing one is made
     - delete  # it is removed when nobody needs it
-# pods reach their own job, the hub, and the addresses that their tenant may reach
+# pods reach their own job, the hub, and the addresses that their team may reach
 - apiGroups: ["networking.k8s.io"]
   resources: [networkpolicies]
   verbs:
@@ -52,7 +52,7 @@
     - patch  # a difference from the wanted state is corrected
     - create  # a missing one is made
     - delete  # it is removed when nobody needs it
-# pods of tenants have no token of the cluster
+# pods of teams have no token of the cluster
 - apiGroups: [""]
   resources: [serviceaccounts]
   verbs:
@@ -132,7 +132,7 @@
     - patch  # a difference from the wanted state is corrected
     - create  # a missing one is made
     - delete  # it is removed when nobody needs it
-# nobody but the hub starts pods in tenants' namespaces
+# nobody but the hub starts pods in teams' namespaces
 - apiGroups: ["admissionregistration.k8s.io"]
   resources: [validatingadmissionpolicies]
   verbs:
@@ -142,7 +142,7 @@
     - patch  # a difference from the wanted state is corrected
     - create  # a missing one is made
     - delete  # it is removed when nobody needs it
-# nobody but the hub starts pods in tenants' namespaces
+# nobody but the hub starts pods in teams' namespaces
 - apiGroups: ["admissionregistration.k8s.io"]
   resources: [validatingadmissionpolicybindings]
   verbs:
@@ -152,13 +152,13 @@
     - patch  # a difference from the wanted state is corrected
     - create  # a missing one is made
     - delete  # it is removed when nobody needs it
-# no pod of a tenant reaches a node's address
+# no pod of a team reaches a node's address
 - apiGroups: [""]
   resources: [nodes]
   verbs:
     - list  # their state at the start, and after an outage
     - watch  # a change by others is noticed at once
-# no pod of a tenant reaches the cluster's API
+# no pod of a team reaches the cluster's API
 - apiGroups: ["discovery.k8s.io"]
   resources: [endpointslices]
   resourceNames: [kubernetes]
@@ -282,7 +282,7 @@
   resources: [nodes]
   verbs:
     - list  # each look at use
-# each tenant has a Volcano queue
+# each team has a Volcano queue
 - apiGroups: ["scheduling.volcano.sh"]
   resources: [queues]
   verbs:
