@@ -18,6 +18,7 @@ OWN_PATHS = {
     "mlp_hub/settings/config_file.py": "the operator's configuration",
     "mlp_hub/settings/values.py": "settings' paths, as text, and the operator's secrets",
     "mlp_hub/settings/state_paths.py": "secrets and directories of the state directory",
+    "mlp_hub/hub_integration/copying.py": "packages of this installation, copied by an init container into its own volume",
     "mlp_hub/durable.py": "files of the state directory and of run directories",
     "mlp_hub/shelves.py": "roots of the storage tree",
     "mlp_hub/app.py": "the disk of the state directory",

@@ -31,6 +31,7 @@ ELSEWHERE = ("cli/", "confined/", "sandbox/shim/", "executors/kubernetes/rank/",
 BOUNDED = {
     "settings/cluster_values.py": "the operator's files",
     "settings/values.py": "the operator's file",
+    "api/attached_hub.py": "the hub's own answers",
     "api/edge/connections.py": "numbers of the kernel's",
     "api/edge/decode.py": "bodies of requests: `body_limit` of their routes, and `JSON_DEPTH`",
     "api/figures.py": "the proxy's own answers",

@@ -234,6 +234,7 @@ def test_a_refused_downgrade_says_where_the_copies_lie(whole: Path, tmp_path: Pa
     settings = Settings.load({"MLP_HOME": str(tmp_path / "h")})
     with closing(sqlite3.connect(settings.service_db_file)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE setting SET value = '9999' WHERE key = 'tables.works_from'")
     with pytest.raises(CommandFailed) as caught:
         database.changes(settings)
     assert f"{settings.db_dir}/before-*" in caught.value.remedy

@@ -18,7 +18,7 @@ CATALOGUES = ROOT / "hub/mlp_language/locale/zh_CN/LC_MESSAGES"
 HOLE = re.compile(r"\{\w+\}")
 QUOTED = re.compile(r"`([^`]+)`|\"([^\"`]+)\"")
 COMMAND = re.compile(
-    r"[%$/.{]|--|(?:mlp|make|curl|apt|python|sudo|pip|pytest|sysctl|printf|GET|PUT|POST|PATCH|DELETE)\b"
+    r"[%$/.{]|--|(?:mlp|make|helm|kubectl|det|clearml-task|curl|apt|python|sudo|pip|pytest|sysctl|printf|GET|PUT|POST|PATCH|DELETE)\b"
 )
 LEAST_WORDS = 5
 LEAST_FIXED = 3
@@ -26,6 +26,10 @@ LEAST_FIXED = 3
 OF_OTHERS = (
     "Will not install to the user site",  # pip
     "No space left on device",  # the kernel
+    "another operation (install/upgrade/rollback) is in progress",  # Helm
+    "chart requires kubeVersion",
+    "exists and cannot be imported into the current release",
+    "no storage class is set",  # Kubernetes
     "cli, app, dav",  # layers
     "durable, gc_tuning, point_targets",
     "runs since 2030-03-18",  # comments of an exported scenario, which are English
