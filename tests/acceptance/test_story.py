@@ -195,6 +195,7 @@ def test_7_the_admin_makes_a_narrow_tenant_and_puts_bob_into_it(hub: LiveHub, ad
     shot(admin, "09-new-tenant")
     admin.get_by_role("button", name="Create team").click()
     expect(admin.get_by_role("heading", name="red")).to_be_visible()
+    admin.get_by_role("tab", name="People").click()
     admin.get_by_label("Add a user").fill("bob")
     admin.get_by_role("button", name="Add", exact=True).click()
     expect(admin.get_by_role("region", name="Members", exact=True)).to_contain_text("bob")
