@@ -502,7 +502,7 @@ async def test_missing_rights_are_listed_with_the_purpose_of_each(kube: Kube) ->
             said = [render(each, ENGLISH) for each in await lacking(client)]
             assert (
                 "the hub may not patch networkpolicies: pods reach their own job, the hub, "
-                "and the addresses that their tenant may reach" in said
+                "and the addresses that their team may reach" in said
             )
             assert "the hub may not list nodes: no pod of a team reaches a node's address" in said
             assert "the hub may not create mpijobs: the hub may give members only rights that it has" in said

@@ -15,6 +15,12 @@ from support.ports import free_port
 from support.stores.postgres import PostgresServer, postgres_server
 from support.waiting import PATIENCE_S, wait_for
 
+WAIT = """import os
+from mlp_hub.cli.lifecycle.pod_tables import wait_for_tables
+from mlp_hub.settings import Settings
+wait_for_tables(Settings.load(os.environ))
+"""
+"""First act of a service in a pod."""
 SAID = "The platform's database does not answer: "
 REMEDY = (
     "The server knows another password. In a cluster put the new one into the Secret of database.existingSecret, and start the pods again; "
@@ -59,7 +65,7 @@ def test_a_part_names_the_changed_password_and_works_again_with_the_new_one(
         (mounted / name).write_bytes(base64.b64decode(value))
 
     def wait(password: str, **more: object) -> subprocess.Popen[str]:
-        command = [BIN / "mlp-hub", "pod", "wait", "--secrets", str(mounted)]
+        command = [BIN / "python", "-c", WAIT]
         return subprocess.Popen(command, env=environ(tmp_path, server, password), text=True, **more)  # type: ignore[call-overload]
 
     upgrade = [BIN / "mlp-hub", "pod", "setup", "--secrets", str(mounted)]

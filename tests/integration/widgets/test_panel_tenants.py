@@ -53,6 +53,8 @@ def test_a_tenant_is_made_with_the_keyboard_alone(pages: Pages, front: FrontServ
     page.keyboard.type("green")
     page.keyboard.press("Enter")
     expect(page).to_have_url(f"{front.url}/services/mlp/admin/tenants/green")
+    tab_to(page, "Now")
+    page.keyboard.press("ArrowRight")
     expect(page.get_by_label("Add a user")).to_be_visible()
     made = front.data.tenants["green"]
     assert {k: made[k] for k in ("cpu", "gpu", "ram", "rom")} == {

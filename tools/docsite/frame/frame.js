@@ -49,7 +49,22 @@ addEventListener("DOMContentLoaded", () => {
   }
 });
 
+// Wide tables scroll by themselves: the keyboard must reach them.
+const reach = () => {
+  const word = document.documentElement.lang.startsWith("zh") ? "表格" : "Table";
+  document.querySelectorAll(".md-typeset__scrollwrap").forEach((part, at) => {
+    const scrolls = part.scrollWidth > part.clientWidth;
+    for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", `${word} ${at + 1}`]]) {
+      if (scrolls) part.setAttribute(name, value);
+      else part.removeAttribute(name);
+    }
+  });
+};
+addEventListener("load", reach);
+addEventListener("resize", reach);
+
 // The theme makes a landmark of each button that copies a block; one would not be told from the other.
 new MutationObserver(() => {
   for (const nav of document.querySelectorAll("nav.md-code__nav:not([role])")) nav.setAttribute("role", "none");
+  reach();
 }).observe(document, { subtree: true, childList: true });
