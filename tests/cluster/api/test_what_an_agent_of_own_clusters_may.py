@@ -114,7 +114,14 @@ def test_a_member_reads_no_secret_by_its_names(red: Place) -> None:
     [
         secret("mlp-token"),
         secret("x.layer"),
-        secret(f"{JOB}.layer", type="kubernetes.io/service-account-token"),
+        secret(
+            f"{JOB}.layer",
+            type="kubernetes.io/service-account-token",
+            metadata={
+                "name": f"{JOB}.layer",
+                "annotations": {"kubernetes.io/service-account.name": "default"},
+            },
+        ),
         secret(f"{JOB}-abcde"),
         pod("p", {"mlp-hub/tenant": "red"}),
     ],
