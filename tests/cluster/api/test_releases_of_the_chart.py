@@ -23,6 +23,9 @@ from support.cluster.kube import Kube, RefusedError
 from support.cluster.kube_installation import installation
 from support.waiting import wait_for
 
+PARTS = ("proxy", "hub", "service", "data", "postgresql")
+NOWHERE = [word for part in PARTS for word in ("--set", f"{part}.nodeSelector.runs=nowhere")]
+"""Where the cluster has a node, pods of a release with a priority class would have the place of other tests' pods."""
 OUTSIDE = "clusterroles,clusterrolebindings,persistentvolumes,priorityclasses,validatingadmissionpolicies,validatingadmissionpolicybindings"
 INSIDE = "all,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,persistentvolumeclaims,poddisruptionbudgets"
 
@@ -36,7 +39,7 @@ class Helm:
         self.space = f"release-{self.installation}"
 
     def words(self, verb: str, *more: str) -> list[str]:
-        values = ["--values", str(VALUES / "trial.yaml"), "--set", "uninstall.clean=false"]
+        values = ["--values", str(VALUES / "trial.yaml"), "--set", "uninstall.clean=false", *NOWHERE]
         given = [str(CHART), *values, "--set", f"installation={self.installation}"]
         return [
             str(self.program), f"--kubeconfig={self.kube.kubeconfig}", "--namespace", self.space, verb, "hub",
